@@ -1,0 +1,39 @@
+import { defineConfig } from 'vitest/config'
+
+/**
+ * Two projects, both in Node.
+ *  - `unit`   `*.test.ts`: pure or in-process (PGlite included).
+ *  - `system` `*.pg.test.ts`, `*.browser.test.ts` and `tests/`: real Postgres, real processes, a real browser.
+ *             One file at a time, because each starts whole programs.
+ */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['{shared,sync-server,gateway-node,client,scripts}/**/*.test.ts'],
+          exclude: ['**/node_modules/**', '**/*.pg.test.ts', '**/*.browser.test.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'system',
+          include: [
+            '{shared,sync-server,gateway-node,client}/**/*.pg.test.ts',
+            '{shared,sync-server,gateway-node,client}/**/*.browser.test.ts',
+            'tests/**/*.test.ts',
+          ],
+          exclude: ['**/node_modules/**'],
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+})
