@@ -1,0 +1,83 @@
+/**
+ * SQL of the declared schema. Pure: the same declaration gives the same text.
+ *
+ * S1 Both sides create the same columns with the same types, defaults and NOT NULL.
+ * S2 Only the server has foreign keys, CHECKs and uniqueness: a replica must accept in any order whatever the server accepted.
+ * S3 Foreign keys are deferred: one mutation may insert a child before its parent.
+ */
+import type { ColumnSpec, TableSpec } from './columns.ts'
+import { ENUMS } from './enums.ts'
+
+export const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
+const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+/** CREATE TABLE and indexes, for both sides (S1). */
+export function createTable({ name, columns, indexes }: TableSpec): string {
+  const lines = Object.entries(columns).map(([column, { spec }]) => `  ${columnDefinition(column, spec)}`)
+  const statements = [`create table ${quote(name)} (\n${lines.join(',\n')}\n);`]
+  for (const index of indexes) {
+    const label = quote(`${name}_${index.join('_')}_idx`)
+    statements.push(`create index ${label} on ${quote(name)} (${index.map(quote).join(', ')});`)
+  }
+  return statements.join('\n')
+}
+
+function columnDefinition(name: string, spec: ColumnSpec): string {
+  const parts = [quote(name), spec.type]
+  if (spec.primaryKey) parts.push('primary key')
+  else if (!spec.nullable) parts.push('not null')
+  if (spec.default !== undefined) parts.push(`default ${spec.default}`)
+  return parts.join(' ')
+}
+
+/** What only the server enforces (S2), and what logical decoding needs. */
+export function constrainTable(table: TableSpec): string {
+  const name = quote(table.name)
+  const statements = [`alter table ${name} replica identity full;`]
+  if (table.columns['tenant_id']) statements.push(`create index ${quote(`${table.name}_tenant_idx`)} on ${name} (tenant_id);`)
+  for (const [column, { spec }] of Object.entries(table.columns)) {
+    if (spec.enum) {
+      const values = ENUMS[spec.enum].map(literal).join(', ')
+      statements.push(
+        `alter table ${name} add constraint ${quote(`${table.name}_${column}_check`)} check (${quote(column)} in (${values}));`,
+      )
+    }
+    if (spec.references) {
+      const [target = '', key = 'id'] = spec.references.split('.')
+      statements.push(
+        `alter table ${name} add constraint ${quote(`${table.name}_${column}_fkey`)} foreign key (${quote(column)}) ` +
+          `references ${quote(target)} (${quote(key)}) deferrable initially deferred;`,
+      )
+    }
+  }
+  for (const { columns, where } of table.unique) {
+    const label = quote([table.name, ...columns, 'key'].join('_'))
+    statements.push(
+      `create unique index ${label} on ${name} (${['tenant_id', ...columns].map(quote).join(', ')})${where ? ` where ${where}` : ''};`,
+    )
+  }
+  return statements.join('\n')
+}
+
+/** The whole first migration: `-- @both` is for server and replica, `-- @server` for the server only. */
+export function initialMigration(tables: readonly TableSpec[]): string {
+  const both = tables.map(createTable)
+  const server = tables.map(constrainTable)
+  return [
+    '-- Made by `npm run schema` from shared/schema. Do not edit: change the declaration.',
+    '-- @server',
+    TENANTS,
+    '-- @both',
+    ...both,
+    '-- @server',
+    ...server,
+    '',
+  ].join('\n\n')
+}
+
+const TENANTS = `create table "tenants" (
+  "id" uuid primary key,
+  "name" text not null,
+  "slug" text not null unique,
+  "created_at" timestamptz not null default now()
+);`
