@@ -1,0 +1,137 @@
+/**
+ * What the rest of a gateway knows about agent workspaces: folders under git, one per agent, named by the agent's slug.
+ *
+ * Below it: a bare repository `<home>/repo.git`, one branch `template/<slug>` per template, and per agent one branch
+ * `<workspace slug>/<agent slug>` checked out as a linked worktree in `<home>/agents/<agent slug>`, which the ordinary `git` understands.
+ *
+ *  W1 Every call may be repeated: what is done already is not done again, what a crash left half-done is finished.
+ *  W2 Nothing is lost: a removed branch stays as `refs/archive/<slug>-<time>`, uncommitted changes are committed first, and a folder
+ *     that cannot be understood is moved aside, not deleted.
+ *  W3 No path leaves the worktree: neither by `..`, nor by an absolute path, nor through a symbolic link.
+ *  W4 A worktree belongs to one agent id. Another agent with the same slug is refused (`slug_taken`).
+ *  W5 Changes to the repository are made one at a time within a process.
+ */
+
+export interface Author {
+  readonly name: string
+  readonly email: string
+}
+
+/** The gateway itself, as an author of commits. */
+export const GATEWAY_AUTHOR: Author = { name: 'HQ gateway', email: 'gateway@hq.local' }
+
+/** The agent as an author of commits. */
+export const agentAuthor = (agent: { readonly name: string; readonly slug: string }): Author => ({
+  name: agent.name,
+  email: `${agent.slug}@agents.hq.local`,
+})
+
+/** A file as it stands in the newest commit of an agent's branch. */
+export interface WorkspaceFile {
+  /** With `/`, relative to the worktree. */
+  readonly path: string
+  /** Git's blob id. */
+  readonly sha: string
+  /** Bytes. */
+  readonly size: number
+}
+
+export interface TemplateReport {
+  readonly slug: string
+  /** Undefined when the template is broken. */
+  readonly template: Template | undefined
+  /** Why it is broken, in one sentence for people. */
+  readonly error: string | undefined
+  /** Whether its branch got a new commit. */
+  readonly changed: boolean
+}
+
+export interface Template {
+  readonly slug: string
+  readonly name: string
+  readonly description: string
+  readonly emoji: string
+  readonly team: string | null
+  readonly domains: readonly string[]
+  readonly capabilities: readonly string[]
+}
+
+/** What a new worktree is filled with. */
+export interface AgentProfile {
+  readonly agentId: string
+  readonly slug: string
+  readonly name: string
+  readonly description: string
+  readonly emoji: string
+  readonly team: string | null
+  readonly workspaceSlug: string
+  readonly template: string
+  readonly owner: { readonly name: string; readonly preferredName: string; readonly timezone: string }
+  readonly domains: readonly string[]
+  readonly capabilities: readonly string[]
+}
+
+export type WorkspaceErrorCode =
+  | 'git_missing'
+  | 'git_failed'
+  | 'template_missing'
+  | 'template_broken'
+  | 'slug_invalid'
+  | 'slug_taken'
+  | 'not_found'
+  | 'path_refused'
+  | 'not_text'
+  | 'stale'
+
+/** `message` says what, why and what to do next. */
+export class WorkspaceError extends Error {
+  readonly code: WorkspaceErrorCode
+  constructor(code: WorkspaceErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'WorkspaceError'
+    this.code = code
+  }
+}
+
+export interface Workspaces {
+  /** Version of the system's git (`2.39.5`), or null when there is none. Asked once. */
+  gitVersion(): Promise<string | null>
+  /** Creates the repository if need be and brings every template branch up to date. A broken template doesn't stop the others (P13). */
+  seedTemplates(): Promise<readonly TemplateReport[]>
+  /** Branch with the agent's first commit; the branch's commit id. Step 1 of a provision. */
+  createBranch(profile: AgentProfile): Promise<string>
+  /** The worktree on that branch; its folder. Step 2 of a provision. */
+  createWorktree(slug: string): Promise<string>
+  /** The agent id that the worktree or branch of this slug belongs to. */
+  ownerOf(slug: string): Promise<string | null>
+  /** Absolute folder of an agent's worktree, whether it exists or not. */
+  folder(slug: string): string
+  /** Whether the worktree is there and git can use it. */
+  exists(slug: string): Promise<boolean>
+  /** Slugs that have a branch or a worktree. */
+  slugs(): Promise<readonly string[]>
+  /** The newest commit of the agent's branch. */
+  head(slug: string): Promise<string>
+  /** Files of the newest commit. */
+  list(slug: string): Promise<readonly WorkspaceFile[]>
+  /** Content of a blob that `list` named. */
+  readBlob(sha: string): Promise<Uint8Array>
+  /** Text of a file in the worktree (not only what was committed), at most 1 MiB. */
+  readText(slug: string, path: string): Promise<{ readonly text: string; readonly sha: string }>
+  /**
+   * Writes a file and commits it. With `expectedSha` only if the file is still that blob (`null`: does not exist yet), else `stale`.
+   * Returns the new blob id.
+   */
+  writeText(
+    slug: string,
+    path: string,
+    text: string,
+    options: { readonly author: Author; readonly message?: string; readonly expectedSha?: string | null },
+  ): Promise<string>
+  /** Commits whatever changed in the worktree; the commit id, or null when nothing had changed. */
+  commit(slug: string, message: string, author: Author): Promise<string | null>
+  /** A path inside the worktree, safe to read or write (W3). Throws `path_refused`. */
+  resolve(slug: string, path: string): Promise<string>
+  /** Removes worktree and branch; the branch stays as an archive ref, whose name is returned (null: there was none). */
+  remove(slug: string): Promise<string | null>
+}
