@@ -1,7 +1,55 @@
-/** `npm run build`: the web application, into client/dist. Everything else runs as it stands. */
+/**
+ * `npm run build`: the web application, into client/dist. Everything else runs as it stands.
+ *
+ * A build is stale when a file that goes into it has changed since; a stamp beside it holds their hash.
+ */
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const { status } = spawnSync(process.execPath, ['client/scripts/build.ts'], { cwd: root, stdio: 'inherit' })
-process.exit(status ?? 1)
+const stamp = join(root, 'client/dist/.hq-built')
+const sources = ['client', 'shared', 'migrations', 'package-lock.json']
+const skipped = new Set(['node_modules', 'dist', 'routeTree.gen.ts', '.tanstack'])
+
+/** Builds if needed; returns whether it did. Throws when the build fails (its words stand above). */
+export function ensureBuilt(): boolean {
+  const wanted = hashOfSources()
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return false
+  console.log('Building the app (once for each version, about 20 s)…')
+  const { status } = spawnSync(process.execPath, ['client/scripts/build.ts'], { cwd: root, stdio: 'inherit' })
+  if (status !== 0) throw new Error('The app could not be built; the message stands above.')
+  writeFileSync(stamp, hashOfSources())
+  return true
+}
+
+function hashOfSources(): string {
+  const hash = createHash('sha256')
+  for (const path of sources.flatMap((name) => filesUnder(name)))
+    hash.update(path).update(readFileSync(join(root, path)))
+  return hash.digest('hex')
+}
+
+function filesUnder(path: string): string[] {
+  const name = path.split('/').at(-1) ?? ''
+  if (skipped.has(name) || name.startsWith('dist-') || name.endsWith('.test.ts')) return []
+  const entries = readdir(path)
+  return entries ? entries.flatMap((entry) => filesUnder(`${path}/${entry}`)) : [path]
+}
+
+/** Sorted names in a folder, or undefined for a file. */
+function readdir(path: string): string[] | undefined {
+  try {
+    return readdirSync(join(root, path)).sort()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+if (import.meta.main) {
+  const built = ensureBuilt()
+  if (!built) console.log('The app is up to date.')
+}
