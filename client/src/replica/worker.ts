@@ -1,0 +1,2 @@
+/** The entry of the database worker, one per tab. */
+export {}
