@@ -1,10 +1,10 @@
 /**
  * What the parts of a gateway give each other. `daemon.ts` makes one `GatewayContext` and hands it to each part's factory:
  *
- *   gateway-node/runner/runner.ts         createRunner(context)      → Service
- *   gateway-node/runtime/registry.ts      createRuntimes(context)    → RuntimeRegistry
- *   gateway-node/dispatcher/dispatcher.ts createDispatcher(context)  → Service
- *   gateway-node/local-api/server.ts      createLocalApi(context)    → Service
+ *   gateway-node/runner/runner.ts         createRunner(context, runtimes)      → Service
+ *   gateway-node/runtime/registry.ts      createRuntimes(context)              → RuntimeRegistry
+ *   gateway-node/dispatcher/dispatcher.ts createDispatcher(context, runtimes)  → Service
+ *   gateway-node/local-api/server.ts      createLocalApi(context)              → Service
  *
  * Parts know each other only through this file.
  */
@@ -87,5 +87,3 @@ export interface GatewayContext {
   /** Environment (providers' keys and addresses); never logged. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
-
-export type ServiceFactory = (context: GatewayContext) => Service

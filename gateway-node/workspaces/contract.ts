@@ -32,8 +32,6 @@ export interface WorkspaceFile {
   readonly path: string
   /** Git's blob id. */
   readonly sha: string
-  /** Bytes. */
-  readonly size: number
 }
 
 export interface TemplateReport {

@@ -1,0 +1,305 @@
+/**
+ * The workspaces of one gateway (`contract.ts` has the contract and W1–W5).
+ *
+ * Layout of the home folder:
+ *   repo.git/                  bare repository, linked worktrees registered in it
+ *   agents/<slug>/             an agent's worktree
+ *   agents/<slug>.json         whose it is: {agent_id, branch, template}; written before the branch, removed after it
+ *   agents/.aside/             folders that could not be understood (W2)
+ */
+import { constants } from 'node:fs'
+import { mkdir, open, readdir, readFile, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import {
+  type AgentProfile,
+  type Author,
+  GATEWAY_AUTHOR,
+  type TemplateReport,
+  WorkspaceError,
+  type Workspaces,
+} from './contract.ts'
+import { fillTemplate } from './fill.ts'
+import { assertSlug, branchPrefix, isCode, resolveInside } from './paths.ts'
+import { openRepository, writeFileAtomically } from './repository.ts'
+import { createSystemGit, type SystemGit } from './system-git.ts'
+import { type ReadTemplate, readTemplates } from './templates.ts'
+import { openWorktrees, realFolder } from './worktrees.ts'
+
+export interface WorkspacesOptions {
+  readonly home: string
+  /** Folder with the templates. */
+  readonly templates: string
+  readonly now: () => number
+  readonly git?: SystemGit
+  /** For tests: called by name after each step, and may throw to play a crash. */
+  readonly afterStep?: (step: string) => void
+}
+
+const TEMPLATE_AUTHOR: Author = { name: 'HQ templates', email: 'templates@hq.local' }
+const MAX_TEXT = 1024 * 1024
+
+const ownerSchema = z.object({ agent_id: z.string(), branch: z.string(), template: z.string() })
+type Owner = z.infer<typeof ownerSchema>
+
+const templateRef = (slug: string): string => `refs/heads/template/${slug}`
+
+export async function createWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
+  const { home, now } = options
+  const git = options.git ?? createSystemGit()
+  const step = options.afterStep ?? (() => undefined)
+  const agents = await realFolder(join(home, 'agents'))
+  const repository = await openRepository(join(dirname(agents), 'repo.git'))
+  const exclusive = createMutex()
+  const worktrees = await openWorktrees({ repository, git, agents, now })
+  let templates: Promise<ReadTemplate[]> | undefined
+
+  const ownerFile = (slug: string): string => join(agents, `${slug}.json`)
+
+  async function readOwner(slug: string): Promise<Owner | null> {
+    try {
+      return ownerSchema.parse(JSON.parse(await readFile(ownerFile(slug), 'utf8')))
+    } catch (error) {
+      if (isCode(error, 'ENOENT')) return null
+      throw error
+    }
+  }
+
+  async function mustOwn(slug: string): Promise<Owner> {
+    assertSlug(slug)
+    const owner = await readOwner(slug)
+    if (owner) return owner
+    throw new WorkspaceError('not_found', `This gateway has no workspace for "${slug}". Provision the agent first.`)
+  }
+
+  async function head(slug: string): Promise<string> {
+    const { branch } = await mustOwn(slug)
+    const commit = (await worktrees.head(slug)) ?? (await repository.readRef(branch))
+    if (commit) return commit
+    throw new WorkspaceError('not_found', `The branch of "${slug}" is missing. Provision the agent again.`)
+  }
+
+  async function seedTemplates(): Promise<readonly TemplateReport[]> {
+    const read = readTemplates(options.templates)
+    templates = read
+    const reports: TemplateReport[] = []
+    for (const { slug, template, files, error } of await read) {
+      if (!files) reports.push({ slug, template, error, changed: false })
+      else reports.push({ slug, template, error, changed: await seed(slug, files) })
+    }
+    const first = reports.find((report) => report.template)
+    if (first) await repository.setHead(templateRef(first.slug))
+    return reports
+  }
+
+  async function seed(slug: string, files: ReadonlyMap<string, Uint8Array>): Promise<boolean> {
+    const ref = templateRef(slug)
+    const tree = await repository.writeTree(files)
+    const before = await repository.readRef(ref)
+    if (before && (await repository.treeOf(before)) === tree) return false
+    const message = before ? `Update template ${slug}` : `Add template ${slug}`
+    const parents = before ? [before] : []
+    const commit = await repository.commit({ tree, parents, message, author: TEMPLATE_AUTHOR, at: now() })
+    await repository.writeRef(ref, commit)
+    return true
+  }
+
+  async function usableTemplate(slug: string): Promise<ReadonlyMap<string, Uint8Array>> {
+    templates ??= readTemplates(options.templates)
+    const all = await templates
+    const found = all.find((template) => template.slug === slug)
+    if (found?.files) return found.files
+    if (found) {
+      const next = 'Repair the template and restart the gateway, or choose another template.'
+      throw new WorkspaceError('template_broken', `${found.error} ${next}`)
+    }
+    const known = all.filter(({ files }) => files).map((template) => template.slug)
+    throw new WorkspaceError(
+      'template_missing',
+      `This gateway has no template '${slug}'. It has: ${known.join(', ') || 'none'}.`,
+    )
+  }
+
+  async function createBranch(profile: AgentProfile): Promise<string> {
+    const { slug, agentId } = profile
+    assertSlug(slug)
+    const owner = await readOwner(slug)
+    if (owner && owner.agent_id !== agentId) throw taken(slug)
+    const existing = owner && (await repository.readRef(owner.branch))
+    if (existing) return existing
+
+    const files = await usableTemplate(profile.template)
+    const branch = `refs/heads/${branchPrefix(profile.workspaceSlug)}/${slug}`
+    // A branch that nobody owns: kept, but not taken over (W2, W4).
+    const orphan = await repository.readRef(branch)
+    if (orphan) {
+      await archive(slug, orphan)
+      await repository.deleteRef(branch)
+    }
+    await writeFileAtomically(
+      ownerFile(slug),
+      JSON.stringify({ agent_id: agentId, branch, template: profile.template }),
+    )
+    step('owner')
+    const from = await repository.readRef(templateRef(profile.template))
+    const commit = await repository.commit({
+      tree: await repository.writeTree(fillTemplate(files, profile)),
+      parents: from ? [from] : [],
+      message: `Set up ${profile.name} from template ${profile.template}`,
+      author: GATEWAY_AUTHOR,
+      at: now(),
+    })
+    step('commit')
+    await repository.writeRef(branch, commit)
+    step('branch')
+    return commit
+  }
+
+  /** Keeps a commit under `refs/archive`; the ref's name. The same commit again gives the same name. */
+  async function archive(slug: string, commit: string): Promise<string> {
+    const names = await repository.refs('refs/archive/')
+    for (const name of names) {
+      if (name.startsWith(`refs/archive/${slug}-`) && (await repository.readRef(name)) === commit) return name
+    }
+    const time = new Date(now()).toISOString().replaceAll(/[-:.]/g, '')
+    let name = `refs/archive/${slug}-${time}`
+    for (let n = 2; names.includes(name); n++) name = `refs/archive/${slug}-${time}-${n}`
+    await repository.writeRef(name, commit)
+    return name
+  }
+
+  async function remove(slug: string): Promise<string | null> {
+    assertSlug(slug)
+    const owner = await readOwner(slug)
+    await worktrees.commit(slug, 'What was not committed before the removal', GATEWAY_AUTHOR).catch(async (error) => {
+      if (!(error instanceof WorkspaceError)) throw error
+      // Without a commit the folder is all there is: it is kept (W2).
+      await worktrees.moveAside(slug)
+    })
+    step('strays')
+    let archived: string | null = null
+    const tips = [await worktrees.head(slug), owner && (await repository.readRef(owner.branch))]
+    for (const tip of new Set(tips)) if (tip) archived = await archive(slug, tip)
+    step('archived')
+    await worktrees.remove(slug)
+    step('worktree')
+    if (owner) await repository.deleteRef(owner.branch)
+    step('branch')
+    await unlink(ownerFile(slug)).catch(ignoreMissing)
+    return archived
+  }
+
+  async function writeText(
+    slug: string,
+    path: string,
+    text: string,
+    { author, message, expectedSha }: Parameters<Workspaces['writeText']>[3],
+  ): Promise<string> {
+    await mustOwn(slug)
+    const place = await resolveInside(worktrees.folder(slug), path)
+    const content = new TextEncoder().encode(text)
+    if (content.length > MAX_TEXT) throw new WorkspaceError('not_text', `${path} would be larger than 1 MiB.`)
+    if (expectedSha !== undefined) {
+      const present = await readRegular(place, path)
+      const sha = present && (await repository.hashBlob(present))
+      if ((sha ?? null) !== expectedSha) {
+        throw new WorkspaceError('stale', `${path} has changed since it was read. Read it again, then repeat the edit.`)
+      }
+    }
+    await mkdir(dirname(place), { recursive: true })
+    await writeFileAtomically(place, content)
+    await worktrees.commit(slug, message ?? `Edit ${path}`, author)
+    return repository.hashBlob(content)
+  }
+
+  return {
+    gitVersion: () => git.version(),
+    seedTemplates: () => exclusive(seedTemplates),
+    createBranch: (profile) => exclusive(() => createBranch(profile)),
+    createWorktree: (slug) =>
+      exclusive(async () => {
+        const { branch } = await mustOwn(slug)
+        return worktrees.create(slug, branch)
+      }),
+    ownerOf: async (slug) => (await readOwner(slug))?.agent_id ?? null,
+    folder: worktrees.folder,
+    exists: async (slug) => (await readOwner(slug)) !== null && (await worktrees.head(slug)) !== null,
+    slugs: async () => {
+      const names = await readdir(agents)
+      return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : []))
+    },
+    head,
+    list: async (slug) => (await repository.list(await head(slug))).map(({ path, sha }) => ({ path, sha })),
+    readBlob: repository.readBlob,
+    readText: async (slug, path) => {
+      await mustOwn(slug)
+      const content = await readRegular(await resolveInside(worktrees.folder(slug), path), path)
+      if (!content) throw new WorkspaceError('not_found', `There is no file ${path} in this workspace.`)
+      const text = asText(content)
+      if (text === null) throw new WorkspaceError('not_text', `${path} is not a text file, or larger than 1 MiB.`)
+      return { text, sha: await repository.hashBlob(content) }
+    },
+    writeText: (slug, path, text, more) => exclusive(() => writeText(slug, path, text, more)),
+    commit: (slug, message, author) =>
+      exclusive(async () => {
+        await mustOwn(slug)
+        return worktrees.commit(slug, message, author)
+      }),
+    resolve: async (slug, path) => {
+      await mustOwn(slug)
+      return resolveInside(worktrees.folder(slug), path)
+    },
+    remove: (slug) => exclusive(() => remove(slug)),
+  }
+}
+
+const taken = (slug: string): WorkspaceError =>
+  new WorkspaceError(
+    'slug_taken',
+    `The slug "${slug}" belongs to another agent's workspace on this gateway. Remove that agent first, or choose another slug.`,
+  )
+
+/** A file's bytes, null when it doesn't exist. The last part of the path is never followed as a link. */
+async function readRegular(place: string, path: string): Promise<Uint8Array | null> {
+  let file: Awaited<ReturnType<typeof open>>
+  try {
+    file = await open(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    if (isCode(error, 'ENOENT') || isCode(error, 'ENOTDIR')) return null
+    if (isCode(error, 'ELOOP')) throw new WorkspaceError('path_refused', `${path} is a link; links are not followed.`)
+    throw error
+  }
+  try {
+    const { size, isFile } = await file.stat().then((stat) => ({ size: stat.size, isFile: stat.isFile() }))
+    if (!isFile) throw new WorkspaceError('not_text', `${path} is not a file.`)
+    if (size > MAX_TEXT) throw new WorkspaceError('not_text', `${path} is larger than 1 MiB.`)
+    return await file.readFile()
+  } finally {
+    await file.close()
+  }
+}
+
+/** The text, or null when it is none: not UTF-8, or with a NUL, which no Postgres text may hold. */
+export function asText(content: Uint8Array): string | null {
+  if (content.includes(0)) return null
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content)
+  } catch {
+    // The only way to ask whether bytes are UTF-8.
+    return null
+  }
+}
+
+/** Runs one at a time, in the order of the calls (W5). */
+function createMutex(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const next = last.then(work, work)
+    last = next.catch(() => undefined)
+    return next
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!isCode(error, 'ENOENT')) throw error
+}
