@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 const css = readFileSync(join(import.meta.dirname, '../tokens.css'), 'utf8')
 
 function block(theme: 'light' | 'dark'): Map<string, string> {
-  const body = new RegExp(`\\[data-theme='${theme}'\\] \\{([^}]*--bg:[^}]*)\\}`).exec(css)?.[1]
+  const body = new RegExp(`\\[data-theme=["']${theme}["']\\] \\{([^}]*--bg:[^}]*)\\}`).exec(css)?.[1]
   if (!body) throw new Error(`no block for ${theme}`)
   return new Map([...body.matchAll(/--([\w-]+):\s*(oklch\([^)]*\))/g)].map((m) => [m[1] ?? '', m[2] ?? '']))
 }

@@ -29,7 +29,7 @@ export function Tooltip({ content, shortcut, side = 'bottom', children }: Toolti
           side={side}
           sideOffset={5}
           collisionPadding={8}
-          className="float pop z-60 flex max-w-72 items-center gap-2 rounded-control! px-2 py-1 text-xs text-text-1"
+          className="float pop z-60 flex rounded-control max-w-72 items-center gap-2 px-2 py-1 text-xs text-text-1"
         >
           {content}
           {shortcut && <Kbd keys={shortcut} />}
