@@ -1,2 +1,34 @@
-/** The entry of the database worker, one per tab. */
-export {}
+/** The entry of the database worker, one per tab; all of PGlite is in this one bundle. */
+import { Coordinator } from './coordinator.ts'
+import { databaseName, openEngine } from './engine.ts'
+import type { ToPage, ToWorker } from './messages.ts'
+
+const post = (message: ToPage): void => self.postMessage(message)
+
+let coordinator: Coordinator | undefined
+
+self.onmessage = (event: MessageEvent<ToWorker>) => {
+  const message = event.data
+  switch (message.t) {
+    case 'start':
+      coordinator = new Coordinator({
+        name: databaseName(message.identity),
+        open: (events) => openEngine(message.identity, events),
+        post,
+      })
+      coordinator.start()
+      return
+    case 'call':
+      coordinator?.call(message.call)
+      return
+    case 'cancel':
+      coordinator?.cancel(message.id)
+      return
+    case 'wake':
+      coordinator?.wake()
+      return
+    case 'close':
+      void coordinator?.close().then(() => post({ t: 'closed' }))
+      return
+  }
+}
