@@ -74,7 +74,12 @@ export interface SyncStatus {
   /** Why nothing is sent although we are online: `schema_too_old`, `revoked`, `disk_full`, …; null: it is. */
   readonly parked: string | null
   /** Progress of the first synchronisation; `done` stays true afterwards. */
-  readonly initial: { readonly done: boolean; readonly rows: number; readonly tablesDone: number; readonly tables: number }
+  readonly initial: {
+    readonly done: boolean
+    readonly rows: number
+    readonly tablesDone: number
+    readonly tables: number
+  }
   /** ISO time when the server was last heard of. */
   readonly lastHeardAt: string | null
 }

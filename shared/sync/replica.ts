@@ -1,0 +1,384 @@
+/**
+ * A replica: opens the database, wires capture, pusher, shapes and settling together, and offers `Replica` (contract.ts).
+ *
+ * Runs unchanged in a browser's worker and in Node: the adapter opens PGlite (with `PGLITE_PARSERS`) and supplies clock, ids and `fetch`.
+ *
+ * P1 Reads and writes touch the local database only.
+ * P2 When `write` returns, the change and its outbox row are in one committed transaction and flushed to the file system.
+ * L1 Listeners hear of every committed change exactly once, with exactly the rows that changed.
+ */
+import type { PGlite } from '@electric-sql/pglite'
+import type { Migration } from '../schema/migrations.ts'
+import { tables as schemaTables, type TableName, tableNames } from '../schema/tables.ts'
+import { createApplier, toChanges } from './apply.ts'
+import type {
+  Changes,
+  Replica,
+  ReplicaEnvironment,
+  ReplicaIdentity,
+  SqlValue,
+  Statement,
+  SyncStatus,
+  Tx,
+  WriteOptions,
+  Written,
+} from './contract.ts'
+import { createLink, type TransportSignals } from './link.ts'
+import { migrateReplica } from './migrate.ts'
+import { exportOutbox, FORGET, readOutbox, rejectedEntry, rewrite } from './outbox.ts'
+import { createPusher, type Pusher } from './push.ts'
+import { createSettler } from './settler.ts'
+import { readShape, type ShapeReader } from './shape.ts'
+
+export { exportOutbox, importOutbox } from './outbox.ts'
+export { PGLITE_PARSERS } from './values.ts'
+
+export interface OpenOptions {
+  /** Open, and from now on the replica's own: `close` closes it. */
+  readonly db: PGlite
+  readonly migrations: readonly Migration[]
+  readonly identity: { readonly kind: 'browser' | 'gateway'; readonly ownerId: string; readonly tenantId: string }
+  /** Such as `http://127.0.0.1:4400`; paths below `/v1` are added. */
+  readonly serverUrl: string
+  readonly environment: ReplicaEnvironment
+  /** Of the transport behind `environment.fetch`, when it has a connection of its own: the multiplexer itself. */
+  readonly transport?: TransportSignals
+  /** Default: all that this kind of replica sees. */
+  readonly tables?: readonly TableName[]
+  /**
+   * A token kept outside the database. When the database remembers another one it is a copy, and gets a new identity. Undefined: not checked.
+   */
+  readonly guard?: string
+  /** A copy of the outbox outside the database, for the case that the database is lost. */
+  readonly safetyCopy?: SafetyCopy
+}
+
+export interface SafetyCopy {
+  /** One more mutation, as a line for `importOutbox`; before `write` returns. */
+  written(line: string): void
+  /** Nothing is pending: from now on the copy is these lines (refused mutations), usually none. */
+  drained(lines: string): void
+}
+
+export const visibleTables = (kind: 'browser' | 'gateway'): TableName[] =>
+  tableNames.filter((name) => schemaTables[name].visibility[kind] !== 'none')
+
+export async function openReplica(options: OpenOptions): Promise<Replica> {
+  const { db, environment, safetyCopy } = options
+  const { log } = environment
+  const tables = options.tables ?? visibleTables(options.identity.kind)
+  const schemaVersion = await migrateReplica(db, options.migrations)
+  let replicaId = await establishIdentity(options)
+
+  const changeListeners = new Set<(changes: Changes) => void>()
+  const statusListeners = new Set<(status: SyncStatus) => void>()
+  const link = createLink({
+    serverUrl: options.serverUrl,
+    environment,
+    replicaId: () => replicaId,
+    signals: options.transport,
+  })
+  const counts = await readCounts(db)
+  const loaded = await loadedTables(db, tables)
+  let rowsLoaded = 0
+  let closed = false
+  let statusQueued = false
+
+  const notify = (changes: Changes): void => {
+    if (changes.size === 0) return
+    for (const listener of [...changeListeners]) guarded(() => listener(changes))
+  }
+  const guarded = (call: () => void): void => {
+    try {
+      call()
+    } catch (error) {
+      log('error', `A listener failed: ${messageOf(error)}`)
+    }
+  }
+  const status = (): SyncStatus => ({
+    connection: link.connection(),
+    pending: counts.pending,
+    oldestPendingAt: counts.oldestPendingAt,
+    rejected: counts.rejected,
+    parked: pusher?.parked() ?? null,
+    initial: { done: loaded.size === tables.length, rows: rowsLoaded, tablesDone: loaded.size, tables: tables.length },
+    lastHeardAt: link.lastHeardAt(),
+  })
+  const statusChanged = (): void => {
+    if (statusQueued || closed) return
+    statusQueued = true
+    queueMicrotask(() => {
+      statusQueued = false
+      const now = status()
+      for (const listener of [...statusListeners]) guarded(() => listener(now))
+    })
+  }
+
+  let pusher: Pusher | undefined
+  const readers = new Map<TableName, ShapeReader>()
+  const settler = await createSettler({
+    db,
+    tables,
+    log,
+    refresh: (table) => readers.get(table)?.refresh(),
+    onSettled: (changes, settled, rejected) => {
+      counts.pending -= settled + rejected
+      counts.rejected += rejected
+      if (counts.pending === 0) counts.oldestPendingAt = null
+      notify(changes)
+      void refreshCounts()
+    },
+  })
+  const refreshCounts = async (): Promise<void> => {
+    try {
+      Object.assign(counts, await readCounts(db))
+      if (counts.pending === 0 && safetyCopy) {
+        // Within the transaction, so that no write comes between reading and replacing.
+        await db.transaction(async (tx) => safetyCopy.drained(await exportOutbox(tx)))
+      }
+    } catch (error) {
+      if (!closed) log('error', `The outbox could not be counted: ${messageOf(error)}`)
+    }
+    statusChanged()
+  }
+  const applier = createApplier(db, (changes, batches) => {
+    notify(changes)
+    for (const { ack } of batches) if (ack) settler.acknowledged(ack)
+  })
+
+  const recorded = (seq: number, changes: Changes, copy: string | null): void => {
+    settler.wrote(seq, [...changes.keys()])
+    counts.pending++
+    counts.oldestPendingAt ??= new Date(environment.now()).toISOString()
+    if (copy !== null) safetyCopy?.written(copy)
+    pusher?.poke()
+    statusChanged()
+  }
+
+  async function write<T>(work: (tx: Tx) => Promise<T>, { actor, runId }: WriteOptions = {}): Promise<Written<T>> {
+    let finished: Finished | undefined
+    const result = await db.transaction(async (transaction) => {
+      const tx: Tx = {
+        query: async <R>(sql: string, params?: readonly SqlValue[]) =>
+          (await transaction.query<R>(sql, params ? [...params] : undefined)).rows,
+      }
+      const value = await work(tx)
+      const { rows } = await transaction.query<Finished>(
+        `select mutation::text, changes, ${safetyCopy ? 'sync.copy_of(mutation)' : 'null'} as copy from sync.finish($1, $2, $3, $4)`,
+        [environment.now(), actor?.type ?? null, actor?.id ?? null, runId ?? null],
+      )
+      finished = rows[0]
+      return value
+    })
+    // PGlite flushes after lone statements, not after a transaction.
+    await db.syncToFs()
+    const changes = toChanges(finished?.changes)
+    const seq = finished?.mutation ? Number(finished.mutation) : undefined
+    if (seq !== undefined) recorded(seq, changes, finished?.copy ?? null)
+    notify(changes)
+    return { result, seq }
+  }
+
+  const stopListening = await db.listen('sync_written', (payload) => {
+    // A write by plain SQL: its rows are read once it is committed.
+    void writtenElsewhere(payload).catch((error) =>
+      log('error', `A change could not be announced: ${messageOf(error)}`),
+    )
+  })
+  const writtenElsewhere = async (payload: string): Promise<void> => {
+    if (payload === '') return
+    const seq = Number(payload)
+    const { rows } = await db.query<Omit<Finished, 'mutation'>>(
+      `select jsonb_object_agg(table_name, ids) as changes, ${safetyCopy ? 'sync.copy_of($1)' : 'null'} as copy
+       from (select table_name, jsonb_agg(row_id) as ids from sync.patches where seq = $1 group by 1) t`,
+      [seq],
+    )
+    const changes = toChanges(rows[0]?.changes)
+    if (changes.size === 0) return
+    recorded(seq, changes, rows[0]?.copy ?? null)
+    notify(changes)
+  }
+
+  const startReaders = (): void => {
+    for (const table of tables) {
+      const reader = readShape({
+        db,
+        table,
+        serverUrl: options.serverUrl,
+        replicaId: () => replicaId,
+        link,
+        applier,
+        log,
+        onPosition: (name, position) => settler.reached(name, position),
+        onProgress: (_name, rows) => {
+          rowsLoaded += rows
+          if (loaded.size < tables.length) statusChanged()
+        },
+        onLoaded: (name) => {
+          if (loaded.has(name)) return
+          loaded.add(name)
+          statusChanged()
+        },
+      })
+      readers.set(table, reader)
+    }
+  }
+  const stopReaders = async (): Promise<void> => {
+    await Promise.all([...readers.values()].map((reader) => reader.stop()))
+    readers.clear()
+    await applier.idle()
+  }
+
+  /** This database, or the server's, is a copy: go on as somebody new (see push.ts, W3). */
+  const becomeNew = async (reason: string): Promise<void> => {
+    log('warn', `This replica takes a new identity: ${reason}`)
+    await stopReaders()
+    await settler.idle()
+    const next = environment.randomUuid()
+    await db.query('select sync.remint($1)', [next])
+    replicaId = next
+    await settler.reload()
+    if (!closed) startReaders()
+    await refreshCounts()
+  }
+
+  pusher = createPusher({
+    db,
+    link,
+    replicaId: () => replicaId,
+    schemaVersion,
+    log,
+    onAccepted: (applied) => settler.applied(applied),
+    onParked: () => statusChanged(),
+    onCloned: becomeNew,
+  })
+  link.onChange((cameOnline) => {
+    if (cameOnline) pusher?.poke()
+    statusChanged()
+  })
+  startReaders()
+
+  return {
+    get identity(): ReplicaIdentity {
+      return { replicaId, ...options.identity }
+    },
+    query: async <T>(sql: string, params?: readonly SqlValue[]) =>
+      (await db.query<T>(sql, params ? [...params] : undefined)).rows,
+    write,
+    writeAll: (statements: readonly Statement[], writeOptions) =>
+      write(async (tx) => {
+        const results: Record<string, unknown>[][] = []
+        for (const { sql, params } of statements) results.push(await tx.query(sql, params))
+        return results
+      }, writeOptions),
+    onChange(listener) {
+      changeListeners.add(listener)
+      return () => changeListeners.delete(listener)
+    },
+    status,
+    onStatus(listener) {
+      statusListeners.add(listener)
+      return () => statusListeners.delete(listener)
+    },
+    outbox: () => readOutbox(db),
+    async retry(seq, set = {}) {
+      const entry = await rejectedEntry(db, seq)
+      const actor = { type: entry.actor_type, id: entry.actor_id }
+      await write(
+        async (tx) => {
+          await tx.query(FORGET, [seq])
+          await rewrite(tx, entry.patches, set)
+        },
+        { actor, ...(entry.run_id && { runId: entry.run_id }) },
+      )
+      await refreshCounts()
+    },
+    async discard(seq) {
+      await rejectedEntry(db, seq)
+      const { rows } = await db.query<{ table_name: TableName; row_id: string }>(FORGET, [seq])
+      await refreshCounts()
+      const changes = new Map<TableName, Set<string>>()
+      for (const { table_name: table, row_id: id } of rows)
+        changes.set(table, (changes.get(table) ?? new Set()).add(id))
+      notify(changes)
+    },
+    async close() {
+      if (closed) return
+      closed = true
+      link.wake()
+      await Promise.all([pusher?.stop(), stopReaders()])
+      settler.stop()
+      await settler.idle()
+      link.close()
+      await stopListening()
+      await db.close()
+    },
+  }
+}
+
+/** Mints the identity of this database once, or finds that it is a copy. */
+async function establishIdentity({ db, identity, environment, guard }: OpenOptions): Promise<string> {
+  const { kind, ownerId, tenantId } = identity
+  await db.query(
+    `insert into sync.replica (replica_id, tenant_id, kind, owner_id, guard) values ($1, $2, $3, $4, $5) on conflict do nothing`,
+    [environment.randomUuid(), tenantId, kind, ownerId, guard ?? null],
+  )
+  const { rows } = await db.query<{ replica_id: string; tenant_id: string; owner_id: string; guard: string | null }>(
+    'select replica_id, tenant_id, owner_id, guard from sync.replica',
+  )
+  const known = rows[0]
+  if (!known) throw new Error('The identity of the replica could not be stored.')
+  if (known.tenant_id !== tenantId || known.owner_id !== ownerId) {
+    throw new Error(
+      `This database belongs to another ${known.tenant_id === tenantId ? (kind === 'browser' ? 'person' : 'gateway') : 'workspace'}. Open another one for ${ownerId}.`,
+    )
+  }
+  if (guard === undefined || known.guard === guard) return known.replica_id
+  if (known.guard === null) {
+    await db.query('update sync.replica set guard = $1', [guard])
+    return known.replica_id
+  }
+  const replicaId = environment.randomUuid()
+  environment.log('warn', 'This database is a copy of another one; it gets an identity of its own.', {
+    from: known.replica_id,
+    to: replicaId,
+  })
+  await db.transaction(async (tx) => {
+    await tx.query('select sync.remint($1)', [replicaId])
+    await tx.query('update sync.replica set guard = $1', [guard])
+  })
+  return replicaId
+}
+
+interface Counts {
+  pending: number
+  rejected: number
+  oldestPendingAt: string | null
+}
+
+async function readCounts(db: PGlite): Promise<Counts> {
+  const { rows } = await db.query<{ pending: number; rejected: number; oldest: number | null }>(
+    `select count(*) filter (where state <> 'rejected')::int as pending, count(*) filter (where state = 'rejected')::int as rejected,
+       (extract(epoch from min(created_at) filter (where state <> 'rejected')) * 1000)::float8 as oldest from sync.outbox`,
+  )
+  const row = rows[0]
+  return {
+    pending: row?.pending ?? 0,
+    rejected: row?.rejected ?? 0,
+    oldestPendingAt: row?.oldest == null ? null : new Date(row.oldest).toISOString(),
+  }
+}
+
+async function loadedTables(db: PGlite, wanted: readonly TableName[]): Promise<Set<TableName>> {
+  const { rows } = await db.query<{ table_name: TableName }>('select table_name from sync.shapes where loaded')
+  const known = new Set(rows.map((row) => row.table_name))
+  return new Set(wanted.filter((table) => known.has(table)))
+}
+
+interface Finished {
+  readonly mutation: string | null
+  readonly changes: Record<string, string[]> | null
+  readonly copy: string | null
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
