@@ -80,7 +80,10 @@ export interface GatewayContext {
   readonly now: () => number
   /** A new UUID v7. */
   readonly newId: () => string
-  /** Unique to this process's life; what leases name as their owner begins with it. */
+  /**
+   * Unique to this process's life: `<replica id>/<pid>-<random>`. The owner of a lease begins with it, so that a later process knows which leases belong to a dead
+   * process of its own data folder.
+   */
   readonly processToken: string
   /** Aborted when the gateway begins to stop. */
   readonly signal: AbortSignal

@@ -96,6 +96,8 @@ export interface Workspaces {
   gitVersion(): Promise<string | null>
   /** Creates the repository if need be and brings every template branch up to date. A broken template doesn't stop the others (P13). */
   seedTemplates(): Promise<readonly TemplateReport[]>
+  /** What a template says of itself; undefined when there is none of this name or it is broken. */
+  readTemplate(slug: string): Promise<Template | undefined>
   /** Branch with the agent's first commit; the branch's commit id. Step 1 of a provision. */
   createBranch(profile: AgentProfile): Promise<string>
   /** The worktree on that branch; its folder. Step 2 of a provision. */

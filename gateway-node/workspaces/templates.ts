@@ -73,8 +73,8 @@ async function readTemplate(folder: string, slug: string, shared: Files): Promis
     if (!json) return broken(slug, 'agent.json is missing')
     const { value, error } = parseAgentJson(json)
     if (!value) return broken(slug, error)
-    for (const name of REQUIRED) if (!files.has(name)) return broken(slug, `${name} is missing`)
     if (value.slug !== slug) return broken(slug, `agent.json says slug "${value.slug}", but the folder is "${slug}"`)
+    for (const name of REQUIRED) if (!files.has(name)) return broken(slug, `${name} is missing`)
     const { name, description, emoji, domains, capabilities } = value
     const template = { slug, name, description, emoji, team: value.team ?? null, domains, capabilities }
     return { slug, template, files, error: undefined }

@@ -104,9 +104,13 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
     return true
   }
 
-  async function usableTemplate(slug: string): Promise<ReadonlyMap<string, Uint8Array>> {
+  function knownTemplates(): Promise<ReadTemplate[]> {
     templates ??= readTemplates(options.templates)
-    const all = await templates
+    return templates
+  }
+
+  async function usableTemplate(slug: string): Promise<ReadonlyMap<string, Uint8Array>> {
+    const all = await knownTemplates()
     const found = all.find((template) => template.slug === slug)
     if (found?.files) return found.files
     if (found) {
@@ -215,6 +219,7 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
   return {
     gitVersion: () => git.version(),
     seedTemplates: () => exclusive(seedTemplates),
+    readTemplate: async (slug) => (await knownTemplates()).find((known) => known.slug === slug)?.template,
     createBranch: (profile) => exclusive(() => createBranch(profile)),
     createWorktree: (slug) =>
       exclusive(async () => {

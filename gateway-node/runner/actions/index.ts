@@ -1,0 +1,8 @@
+/** All actions that this gateway knows. */
+import type { Action } from '../action.ts'
+import { listModels } from './list-models.ts'
+import { provision } from './provision.ts'
+import { remove } from './remove.ts'
+import { update } from './update.ts'
+
+export const ACTIONS: readonly Action[] = [provision, update, remove, listModels]
