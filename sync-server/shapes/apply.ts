@@ -7,6 +7,7 @@
  *  4. Changes that came before a new shape's snapshot was known are held, and filtered when it is.
  *  5. An error leaves the store as it was; the stream is then read again from the store's position.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sameColumns, type Table } from './catalog.ts'
 import type { Session } from './database.ts'
 import { evaluateConditions } from './evaluate.ts'
@@ -84,6 +85,8 @@ export const createApplier = (options: ApplierOptions) => {
       applyBatch(batch, verdicts)
       queuedBytes -= bytes
       onQueued(queuedBytes)
+      // Requests get their turn between batches.
+      if (queue.length > 0) await nextTurn()
     }
   }
 

@@ -50,12 +50,14 @@ export const resolveDefinition = async (
   database: Database,
   raw: ShapeDefinition,
   log: LogMode,
+  intern: (table: Table) => Table,
 ): Promise<Definition> => {
   const name = parseTableName(raw.table)
   if (!name) throw invalid('table', 'Invalid table name: expected an SQL identifier, with or without a schema')
   const version = await database.serverVersion()
   return database.session(async (session) => {
-    const table = await describeTable(session, version, name)
+    const found = await describeTable(session, version, name)
+    const table = found && intern(found)
     if (!table || table.columns.length === 0) {
       throw invalid(
         'table',

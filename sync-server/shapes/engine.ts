@@ -10,8 +10,11 @@
  *  3. The slot is acknowledged only up to what is safely on disk.
  *  4. Errors of Postgres, the disk or a request never end the process; they end a request or restart the stream.
  */
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { createApplier } from './apply.ts'
+import { compact } from './compact.ts'
 import { openDatabase } from './database.ts'
 import { parseTableName } from './identifiers.ts'
 import { createLifecycle } from './lifecycle.ts'
@@ -52,6 +55,10 @@ export interface EngineOptions {
   readonly allowDeletion?: boolean | undefined
   /** Default `no-store`: nothing between server and client may keep private rows. */
   readonly cacheControl?: 'electric' | 'no-store' | undefined
+  /** How often retention and new snapshots are looked after, in ms. Default 60 000. */
+  readonly maintenanceMs?: number | undefined
+  /** Log a newcomer has to read, in bytes, before a new snapshot is worth it. Default 4 MiB. */
+  readonly compactBytes?: number | undefined
 }
 
 export interface EngineStatus {
@@ -108,6 +115,8 @@ export const createEngine = (options: EngineOptions): Engine => {
     const recent: number[] = []
     const replication: { current?: Replication } = {}
     const streaming = Promise.withResolvers<void>()
+    const stopping = new AbortController()
+    setMaxListeners(0, stopping.signal)
     streaming.promise.catch(() => undefined)
 
     const lifecycle = createLifecycle({
@@ -148,6 +157,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       logChunkBytes: Math.min(options.chunkBytes ?? 10 * MIB, 2 * MIB),
       allowDeletion: options.allowDeletion ?? false,
       cacheControl: options.cacheControl ?? 'no-store',
+      stopping: stopping.signal,
       catchesUpWith: (lsn, signal) => waitFor(lsn + 1, { timeoutMs: AHEAD_MS, signal }),
     })
     lifecycle.restore()
@@ -171,6 +181,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       onConnect: applier.reset,
       onEpoch: (reason) => {
         logger.info('a new log begins', { reason })
+        recent.length = 0
         for (const shape of shapes.all()) lifecycle.retire(shape, reason)
       },
     })
@@ -192,6 +203,13 @@ export const createEngine = (options: EngineOptions): Engine => {
       shapes,
       lifecycle,
       logger,
+      compact: (shape) =>
+        compact(
+          { database, store, shapes, chunkBytes: options.chunkBytes ?? 10 * MIB, waitFor, save: lifecycle.save },
+          shape,
+        ),
+      everyMs: options.maintenanceMs ?? 60_000,
+      compactBytes: options.compactBytes ?? 4 * MIB,
       retentionMs: options.retentionMs ?? 7 * DAY,
       retentionBytes: options.retentionBytes ?? 1024 * MIB,
       idleShapeMs: options.idleShapeMs ?? 14 * DAY,
@@ -204,16 +222,21 @@ export const createEngine = (options: EngineOptions): Engine => {
       serve,
       replication: replication.current,
       async stop() {
+        stopping.abort()
         clearInterval(syncTimer)
-        maintenance.stop()
+        streaming.reject(new Unavailable('the server is stopping', 1))
+        await maintenance.stop()
         await syncing
-        await applier.idle()
-        await store.sync()
+        await store
+          .sync()
+          .catch((error) => logger.error('the change log could not be synced to disk', { reason: String(error) }))
         await replication.current?.stop()
         await applier.idle()
-        // Whoever still waits is told to come again.
-        for (const shape of shapes.all()) shape.events.emit('stop')
-        await Promise.all([database.close(), evaluation.close()])
+        // A long snapshot is not waited for: it is thrown away.
+        await Promise.race([
+          Promise.all([database.close(), evaluation.close()]),
+          sleep(2000, undefined, { ref: false }),
+        ])
         store.close()
       },
     }
@@ -245,7 +268,13 @@ export const createEngine = (options: EngineOptions): Engine => {
     async start() {
       if (running || stopped) throw new Error('an engine starts once')
       running = run()
-      await running.replication.started
+      try {
+        await running.replication.started
+      } catch (error) {
+        stopped = true
+        await running.stop()
+        throw error
+      }
     },
     async stop() {
       if (stopped) return

@@ -9,19 +9,23 @@
  */
 import { statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { describeTables, sameTable, type Table } from './catalog.ts'
 import { type Database, isMissingTable, isRequestError, isTransient } from './database.ts'
 import { build, type Definition, type DefinitionSource, type LogMode, resolveDefinition } from './definition.ts'
 import { quoteTable } from './identifiers.ts'
 import {
+  compareOffsets,
   formatOffset,
   InvalidRequest,
   type Logger,
+  type Offset,
   parseOffset,
   type ShapeDefinition,
   SNAPSHOT_END,
   Unavailable,
 } from './protocol.ts'
+import { rawKeyOf } from './request.ts'
 import { type Generation, newest, type Shape, type Shapes, sees, type Visibility } from './shapes.ts'
 import { chunkFile, removeChunks, TableChanged, takeSnapshot } from './snapshot.ts'
 import type { Store } from './store.ts'
@@ -79,7 +83,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
   }
 
   const resolveAndCreate = async ({ definition: raw, rawKey, log }: Wanted): Promise<Shape> => {
-    const definition = await resolveDefinition(database, raw, log).catch((error) => {
+    const definition = await resolveDefinition(database, raw, log, intern).catch((error) => {
       if (error instanceof InvalidRequest) throw error
       throw new Unavailable(`the database can't be asked: ${messageOf(error)}`)
     })
@@ -92,10 +96,15 @@ export const createLifecycle = (options: LifecycleOptions) => {
     return create(definition)
   }
 
+  /** The table as an object that shapes of it have already, so that thousands of shapes hold one. */
+  const intern = (table: Table): Table =>
+    shapes.ofTable(table.oid).find(({ definition }) => isDeepStrictEqual(definition.table, table))?.definition.table ??
+    table
+
   const create = (definition: Definition): Shape => {
-    const { id, stamp } = store.mint()
+    const id = store.mintShape()
     const first = {
-      handle: `${definition.key}-${stamp}`,
+      handle: `${definition.key}-${store.mintStamp()}`,
       files: 0,
       chunks: [],
       from: SNAPSHOT_END,
@@ -168,7 +177,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
     const last = newest(shape)
     shapes.addGeneration(shape, {
       ...last,
-      handle: `${shape.definition.key}-${store.mint().stamp}`,
+      handle: `${shape.definition.key}-${store.mintStamp()}`,
       createdAt: Date.now(),
     })
     for (const old of shape.generations.slice(0, -MAX_HANDLES)) shapes.removeGeneration(shape, old)
@@ -243,6 +252,20 @@ export const createLifecycle = (options: LifecycleOptions) => {
     find,
     retire,
     mintHandle,
+    save,
+
+    /** Offsets before `floor` are refused from now on, and generations that begin before it are gone. */
+    raiseFloor(shape: Shape, floor: Offset): void {
+      shape.floor = floor
+      const gone = shape.generations.filter(({ from }) => compareOffsets(from, floor) < 0)
+      for (const generation of gone) shapes.removeGeneration(shape, generation)
+      save(shape)
+      const kept = new Set(shape.generations.map(({ files }) => files))
+      removeFiles(
+        shape.id,
+        gone.filter(({ files }) => !kept.has(files)),
+      )
+    },
 
     /** Shapes of the run before. Those whose files are not whole are left behind. */
     restore(): void {
@@ -259,7 +282,9 @@ export const createLifecycle = (options: LifecycleOptions) => {
             ...generation,
             from: parseOffset(generation.from) ?? SNAPSHOT_END,
           }))
-          const shape = shapes.create(stored.id, build(source), restored)
+          const definition = build({ ...source, table: intern(source.table) })
+          const shape = shapes.create(stored.id, definition, restored)
+          definitions.set(rawKeyOf(source.raw, source.log), definition)
           shape.floor = parseOffset(floor) ?? shape.floor
           shape.end = stored.end
           shape.usedAt = stored.usedAt

@@ -96,6 +96,10 @@ export const startReplication = (options: ReplicationOptions): Replication => {
     client.on('error', (error) => ended.reject(error))
     client.on('end', () => ended.reject(new Error('the connection was closed')))
     let timer: NodeJS.Timeout | undefined
+    abortCurrent = (reason) => {
+      ended.reject(new Error(reason))
+      ;(client as unknown as { connection?: CopyConnection }).connection?.stream.destroy()
+    }
     try {
       await client.connect()
       await prepare(client, options)
@@ -129,7 +133,6 @@ export const startReplication = (options: ReplicationOptions): Replication => {
       await Promise.race([ended.promise, new Promise((resolve) => setTimeout(resolve, 50))])
       logger.info('following the database', { slot: options.slot, from })
       firstStart.resolve()
-      abortCurrent = (reason) => ended.reject(new Error(reason))
       await ended.promise
     } finally {
       clearInterval(timer)
@@ -165,18 +168,10 @@ export const startReplication = (options: ReplicationOptions): Replication => {
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error)
         if (Date.now() - connectedAt > 10_000) failures = 0
-        const isFirst = state !== 'stopped' && failures < Infinity
-        const isBusy = sqlState(error) === '55006'
-        if (error instanceof SetupError || (isBusy && Date.now() - begun > BUSY_SLOT_MS)) {
-          firstStart.reject(
-            isBusy
-              ? new SetupError(
-                  `The replication slot ${options.slot} is in use by another process. Stop it, or choose another --slot.`,
-                )
-              : error,
-          )
-        }
-        if (!stopping && isFirst) logger.warn('the replication stream ended; connecting again', { reason })
+        const fatal =
+          error instanceof SetupError ? error : setupError(error, options.slot, Date.now() - begun > BUSY_SLOT_MS)
+        if (fatal) firstStart.reject(fatal)
+        if (!stopping) logger.warn('the replication stream ended; connecting again', { reason })
       }
       if (stopping) break
       // Full jitter, so that many servers do not come back at once; the first try comes quickly.
@@ -216,6 +211,30 @@ export const startReplication = (options: ReplicationOptions): Replication => {
       wake()
       await finished
     },
+  }
+}
+
+/** What a person has to do about an error of Postgres, where time will not heal it. */
+const setupError = (error: unknown, slot: string, hasWaited: boolean): SetupError | undefined => {
+  const message = error instanceof Error ? error.message : String(error)
+  switch (sqlState(error)) {
+    case '55006':
+      if (!hasWaited) return undefined
+      return new SetupError(
+        `The replication slot ${slot} is in use by another process. Stop it, or choose another --slot.`,
+      )
+    case '28P01':
+    case '28000':
+    case '3D000':
+      return new SetupError(`Postgres refuses the connection: ${message}. Check the database URL.`)
+    case '42P01':
+      return new SetupError(`A table to publish does not exist: ${message}.`)
+    case '42501':
+      return new SetupError(
+        `The database user may not replicate: ${message}. ALTER ROLE … REPLICATION, or connect as another user.`,
+      )
+    default:
+      return undefined
   }
 }
 

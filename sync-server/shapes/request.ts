@@ -55,7 +55,7 @@ export const readOptionalDefinition = (
   return { definition, rawKey: rawKeyOf(definition, log), log }
 }
 
-const rawKeyOf = (definition: ShapeDefinition, log: string): string =>
+export const rawKeyOf = (definition: ShapeDefinition, log: string): string =>
   JSON.stringify([
     definition.table,
     definition.where ?? null,

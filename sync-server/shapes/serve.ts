@@ -39,6 +39,8 @@ export interface ServeOptions {
   readonly allowDeletion: boolean
   readonly cacheControl: 'electric' | 'no-store'
   /** Resolves true when the log has reached an LSN, false when it has not within the time that a client may be ahead. */
+  /** Aborted when the engine stops: nobody is held any longer. */
+  readonly stopping: AbortSignal
   readonly catchesUpWith: (lsn: number, signal: AbortSignal | undefined) => Promise<boolean>
 }
 
@@ -157,6 +159,7 @@ export const createServe = (options: ServeOptions) => {
     }
     if (query.sse) return serveEvents(served, query, after)
     if (query.live && compareOffsets(after, logEnd(shape, generation)) >= 0) await grows(served, after, request.signal)
+    if (options.stopping.aborted) throw new Unavailable('the server is stopping', 1)
     if (isDead(shape)) return refuse(query, request)
     return serveMessages(served, query, after, asked, request)
   }
@@ -208,7 +211,7 @@ export const createServe = (options: ServeOptions) => {
       'cache-control': options.cacheControl === 'electric' ? 'public, max-age=59' : 'no-store',
       connection: 'keep-alive',
     }
-    return { status: 200, headers, body: eventStream(store, served, after) }
+    return { status: 200, headers, body: eventStream(store, served, after, options.stopping) }
   }
 
   /** Resolves when the shape has something after the offset, is dead, or has been waited for long enough. */
@@ -218,6 +221,7 @@ export const createServe = (options: ServeOptions) => {
         clearTimeout(timer)
         shape.events.off('change', check)
         signal?.removeEventListener('abort', done)
+        options.stopping.removeEventListener('abort', done)
         resolve()
       }
       const check = (): void => {
@@ -226,7 +230,8 @@ export const createServe = (options: ServeOptions) => {
       const timer = setTimeout(done, options.longPollMs)
       shape.events.on('change', check)
       signal?.addEventListener('abort', done)
-      if (signal?.aborted) done()
+      options.stopping.addEventListener('abort', done)
+      if (signal?.aborted || options.stopping.aborted) done()
       else check()
     })
 

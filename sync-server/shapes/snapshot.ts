@@ -32,6 +32,8 @@ export interface SnapshotTask {
   readonly onVisibility: (visibility: Visibility) => boolean
 }
 
+/** A commit is in the log a little before it is visible; much longer only while it waits for a standby. */
+const INVISIBLE_MS = 15_000
 const BATCH_BYTES = 512 * 1024
 const MAX_BATCH_ROWS = 1000
 
@@ -40,7 +42,7 @@ export const takeSnapshot = async (task: SnapshotTask): Promise<number[]> => {
   const { database, definition } = task
   const version = await database.serverVersion()
   return database.session(async (session) => {
-    for (;;) {
+    for (const deadline = Date.now() + INVISIBLE_MS; ; ) {
       await session.query('begin isolation level repeatable read read only')
       await session.query(`set local lock_timeout = '5s'`)
       await session.query(`lock table ${quoteTable(definition.table)} in access share mode`)
@@ -53,6 +55,7 @@ export const takeSnapshot = async (task: SnapshotTask): Promise<number[]> => {
         return chunks
       }
       await session.query('rollback')
+      if (Date.now() > deadline) throw new Error('a transaction is in the log and not visible yet')
       await sleep(3)
     }
   })

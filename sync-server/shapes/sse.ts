@@ -18,20 +18,24 @@ export const eventStream = (
   store: Store,
   { shape, generation }: Served,
   from: Offset,
+  stopping: AbortSignal,
 ): ReadableStream<Uint8Array<ArrayBuffer>> => {
   let after = from
   let toldEnd = false
   let isOver = false
   let wake: () => void = () => undefined
   const onChange = (): void => wake()
-  const lifetime = setTimeout(() => {
+  const end = (): void => {
     isOver = true
     wake()
-  }, LIFETIME_MS)
+  }
+  const lifetime = setTimeout(end, LIFETIME_MS)
+  stopping.addEventListener('abort', end)
   const cleanUp = (): void => {
     isOver = true
     clearTimeout(lifetime)
     shape.events.off('change', onChange)
+    stopping.removeEventListener('abort', end)
     wake()
   }
   shape.events.on('change', onChange)

@@ -10,7 +10,7 @@
  */
 import { closeSync, fdatasync, mkdirSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import type { Offset } from './protocol.ts'
 
 /** Consecutive messages of one transaction in one shape, as JSON joined by commas. */
@@ -88,6 +88,19 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
     'select tx, op, op_last, xid, body, marks from log where shape = ? and tx >= ? and tx <= ? and (tx > ? or op_last > ?) order by tx, op limit 200',
   )
   const replaceShape = database.prepare('insert or replace into shapes values (?, ?, ?)')
+  const lastTransactions = database.prepare(
+    'select distinct tx, xid from log where shape = ? and tx <= ? order by tx desc limit ?',
+  )
+  const deleteBlocks = database.prepare(
+    'delete from log where rowid in (select rowid from log where shape = ? and tx <= ? order by tx limit ?)',
+  )
+  const updateUse = database.prepare('update shapes set used_at = ?1 where id = ?2 and used_at < ?1')
+  const first = (sql: string, ...values: number[]): number =>
+    Number(
+      Object.values((database.prepare(sql).get(...values) as Record<string, number | null> | undefined) ?? {})[0] ?? 0,
+    )
+  /** Shapes that have a log already and are not saved yet. */
+  const unsaved = new Set<number>()
   const deleteShape = database.prepare('delete from shapes where id = ?')
   const meta = (name: string): string | undefined => (getMeta.get(name) as { value: string } | undefined)?.value
   const numberOf = (name: string): number => Number(meta(name) ?? 0)
@@ -171,19 +184,26 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
     /** Deletes what a broken stream left behind its last whole transaction. */
     discardUnfinished: (): void => void database.prepare('delete from log where tx > ?').run(position),
 
-    /** A new shape id and the clock part of a new handle. */
-    mint(): { id: number; stamp: number } {
+    /** The clock part of a new handle. */
+    mintStamp(): number {
       lastStamp = Math.max(now() * 1000, lastStamp + 1)
+      setMeta.run('stamp', String(lastStamp))
+      return lastStamp
+    },
+
+    /** The id of a new shape. */
+    mintShape(): number {
       lastShape++
-      transact(() => {
-        setMeta.run('stamp', String(lastStamp))
-        setMeta.run('shape', String(lastShape))
-      })
-      return { id: lastShape, stamp: lastStamp }
+      setMeta.run('shape', String(lastShape))
+      unsaved.add(lastShape)
+      return lastShape
     },
 
     /** From here on the shape, as it is now, survives a restart. */
-    saveShape: ({ id, content, usedAt }: StoredShape): void => void replaceShape.run(id, content, usedAt),
+    saveShape({ id, content, usedAt }: StoredShape): void {
+      replaceShape.run(id, content, usedAt)
+      unsaved.delete(id)
+    },
 
     /** Each with the last offset of its log. */
     loadShapes: (): (StoredShape & { end: Offset | undefined; blocks: number })[] =>
@@ -203,6 +223,7 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
 
     dropShapes(ids: readonly number[]): void {
       if (ids.length === 0) return
+      for (const id of ids) unsaved.delete(id)
       transact(() => {
         for (const id of ids) deleteShape.run(id)
       })
@@ -222,9 +243,43 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
         }
       }),
 
-    select: (sql: string, ...values: SQLInputValue[]): Record<string, unknown>[] =>
-      database.prepare(sql).all(...values),
-    run: (sql: string, ...values: SQLInputValue[]): number => Number(database.prepare(sql).run(...values).changes),
+    /** The last `limit` transactions of a shape up to an LSN, ascending. */
+    transactions: (shape: number, untilTx: number, limit: number): { tx: number; xid: number }[] =>
+      (lastTransactions.all(shape, untilTx, limit) as { tx: number; xid: number }[]).reverse(),
+
+    /** The transaction up to which the log is older than `before`, or further on where the log is larger than `maxBytes`. */
+    cutoff(before: number, maxBytes: number): number {
+      const byAge = first('select tx from log where at < ? order by at desc limit 1', before)
+      const bytes = first(
+        'select (page_count - freelist_count) * page_size from pragma_page_count, pragma_freelist_count, pragma_page_size',
+      )
+      if (bytes <= maxBytes) return byAge
+      const rows = first('select max(rowid) - min(rowid) from log')
+      const share = Math.min(1, (bytes - maxBytes) / bytes + 0.1)
+      return Math.max(byAge, first('select tx from log order by rowid limit 1 offset ?', Math.floor(rows * share)))
+    },
+
+    /** Deletes up to `limit` blocks of a shape, up to and including a transaction. Returns how many. */
+    deleteLog: (shape: number, untilTx: number, limit: number): number =>
+      Number(deleteBlocks.run(shape, untilTx, limit).changes),
+
+    /** Shapes that have left blocks behind. */
+    deadShapes: (): number[] =>
+      database
+        .prepare(
+          `with recursive s (id) as (select min(shape) from log union all
+             select (select min(shape) from log where shape > s.id) from s where s.id is not null)
+           select id from s where id is not null and id <= ? and id not in (select id from shapes)`,
+        )
+        .all(lastShape)
+        .map((row) => row['id'] as number)
+        .filter((id) => !unsaved.has(id)),
+
+    saveUse(used: readonly { id: number; usedAt: number }[]): void {
+      transact(() => {
+        for (const { id, usedAt } of used) updateUse.run(usedAt, id)
+      })
+    },
 
     /** The stream position that is safe to acknowledge. */
     durable: () => durable,
