@@ -17,6 +17,7 @@ import {
   type FailureCode,
   type Phase,
   type Request,
+  type RescuedChanges,
   type ToPage,
   type ToWorker,
   UNKNOWN_STATUS,
@@ -98,6 +99,16 @@ export class ReplicaConnection {
     await this.#call({ kind: 'rebuild' })
   }
 
+  /** What was taken out of a lost database and is not back yet. */
+  rescued(): Promise<RescuedChanges> {
+    return this.#call({ kind: 'rescued' }) as Promise<RescuedChanges>
+  }
+
+  /** Gives up what could not be made again; only ever because a person said so. */
+  async forgetRescued(): Promise<void> {
+    await this.#call({ kind: 'forget-rescued' })
+  }
+
   /** Tries to reach the server now instead of waiting out a pause. */
   wake(): void {
     this.#post({ t: 'wake' })
@@ -141,7 +152,7 @@ export class ReplicaConnection {
       console.error('The database worker stopped; starting another.', event.message)
       this.#restart(event.message)
     }
-    this.#post({ t: 'start', identity: this.identity, persisted: false })
+    this.#post({ t: 'start', identity: this.identity })
     for (const [id, call] of this.#waiting) this.#send(id, call)
   }
 
@@ -162,6 +173,7 @@ export class ReplicaConnection {
         this.#settle(message.answer)
         return
       case 'phase':
+        if (message.phase.name === 'open') this.#restarts = 0
         if (message.phase.name === 'open' && !this.#everOpen) {
           this.#everOpen = true
           for (const [id, call] of this.#waiting) this.#limit(id, call)
@@ -177,6 +189,9 @@ export class ReplicaConnection {
       case 'changed':
         this.live.changed(message.changed)
         for (const listener of this.#changeListeners) listener(message.changed)
+        return
+      case 'restart':
+        this.#restart(message.reason)
         return
       case 'closed':
         return

@@ -12,6 +12,8 @@
  * T4 With a new reign everything counts as changed, because its predecessor's last announcements may be lost.
  */
 import type { OutboxEntry, SqlValue, Statement, SyncStatus, WriteOptions, Written } from '@hq/shared/sync/contract.ts'
+import { lockName } from './database-files.ts'
+import { newId } from './id.ts'
 import {
   type Answer,
   type Broadcast,
@@ -21,6 +23,7 @@ import {
   type Failure,
   type Phase,
   type Request,
+  type RescuedChanges,
   type ToPage,
   UNKNOWN_STATUS,
 } from './messages.ts'
@@ -35,6 +38,8 @@ export interface Engine {
   discard(seq: number): Promise<void>
   /** Builds the database anew from the server, keeping what waits to be sent. */
   rebuild(): Promise<void>
+  rescued(): Promise<RescuedChanges>
+  forgetRescued(): Promise<void>
   status(): SyncStatus
   wake(): void
   close(): Promise<void>
@@ -44,6 +49,8 @@ export interface EngineEvents {
   phase(phase: Phase): void
   status(status: SyncStatus): void
   changed(changed: Changed): void
+  /** This worker cannot go on: the page ends it and starts another. */
+  restart(reason: string): void
 }
 
 export interface CoordinatorOptions {
@@ -51,7 +58,7 @@ export interface CoordinatorOptions {
   readonly name: string
   readonly open: (events: EngineEvents) => Promise<Engine>
   readonly post: (message: ToPage) => void
-  readonly locks?: LockManager
+  readonly locks?: LockManager | undefined
   readonly askMs?: number
 }
 
@@ -82,10 +89,20 @@ export class Coordinator {
 
   start(): void {
     const { locks = navigator.locks, name, askMs = 250 } = this.#options
-    locks.request(`hq:${name}`, { signal: this.#abort.signal }, () => this.#lead()).catch((error: unknown) => {
-      if (this.#abort.signal.aborted) return
-      this.#setPhase({ name: 'failed', message: `This browser does not let HQ lock its database: ${messageOf(error)}` })
-    })
+    // Without a secure address there are no locks; then the database lives in this tab alone (storage.ts, S3).
+    if (!locks) {
+      void this.#lead()
+      return
+    }
+    locks
+      .request(lockName(name), { signal: this.#abort.signal }, () => this.#lead())
+      .catch((error: unknown) => {
+        if (this.#abort.signal.aborted) return
+        this.#setPhase({
+          name: 'failed',
+          message: `This browser does not let HQ lock its database: ${messageOf(error)}`,
+        })
+      })
     this.#say({ t: 'who' })
     this.#ask = setInterval(() => {
       if (!this.#leader && (this.#epoch === undefined || this.#pending.size > 0)) this.#say({ t: 'who' })
@@ -121,7 +138,7 @@ export class Coordinator {
 
   /** Holds the lock until the worker is closed. */
   async #lead(): Promise<void> {
-    const epoch = crypto.randomUUID()
+    const epoch = newId()
     const forward = (message: Broadcast): void => this.#say(message)
     this.#epoch = epoch
     const leader = new Leader(epoch, this.#options.open, {
@@ -137,6 +154,7 @@ export class Coordinator {
         this.#options.post({ t: 'changed', changed })
         forward({ t: 'changed', epoch, changed })
       },
+      restart: (reason) => this.#options.post({ t: 'restart', reason }),
     })
     this.#leader = leader
     this.#options.post({ t: 'leading', leading: true })
@@ -165,7 +183,9 @@ export class Coordinator {
     } else if (message.t === 'wake') {
       leader.wake()
     } else if (message.t === 'call' && message.epoch === leader.epoch) {
-      void leader.serve(message.call).then((answer) => answer && this.#say({ t: 'answer', epoch: leader.epoch, answer }))
+      void leader
+        .serve(message.call)
+        .then((answer) => answer && this.#say({ t: 'answer', epoch: leader.epoch, answer }))
     }
   }
 
@@ -231,7 +251,7 @@ export class Coordinator {
   }
 }
 
-const REPEATABLE: ReadonlySet<Request['kind']> = new Set(['query', 'write', 'outbox'])
+const REPEATABLE: ReadonlySet<Request['kind']> = new Set(['query', 'write', 'outbox', 'rescued'])
 
 /** The reign of this worker: the engine, and which calls it has begun. */
 class Leader {
@@ -309,9 +329,23 @@ function perform(engine: Engine, { id, request }: Call): Promise<unknown> {
       return engine.discard(request.seq)
     case 'rebuild':
       return engine.rebuild()
+    case 'rescued':
+      return engine.rescued()
+    case 'forget-rescued':
+      return engine.forgetRescued()
   }
 }
 
-const failureOf = (error: unknown): Failure => ({ code: 'sql', message: messageOf(error) })
+function failureOf(error: unknown): Failure {
+  const message = messageOf(error)
+  const full =
+    /quota|no space left|ENOSPC|disk full/i.test(message) ||
+    (error instanceof Error && error.name === 'QuotaExceededError')
+  if (!full) return { code: 'sql', message }
+  return {
+    code: 'full',
+    message: 'There is no space left on this device, so this was not saved. Free some space and try again.',
+  }
+}
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -15,6 +15,8 @@ export type Request =
   | { readonly kind: 'retry'; readonly seq: number; readonly set?: Corrections | undefined }
   | { readonly kind: 'discard'; readonly seq: number }
   | { readonly kind: 'rebuild' }
+  | { readonly kind: 'rescued' }
+  | { readonly kind: 'forget-rescued' }
 
 /** Other values for a rejected mutation: `{[table]: {[row id]: {[column]: value}}}`. */
 export type Corrections = Record<string, Record<string, Record<string, unknown>>>
@@ -41,11 +43,12 @@ export interface Failure {
  * `unsure`    the leader went away in the middle of something that must not be repeated (retry or discard).
  * `failed`    the database on this device cannot be opened.
  * `closed`    the session ended.
+ * `full`      there is no space left on this device; nothing of it was kept.
  * `sql`       the statement was refused; nothing of it was kept.
  */
-export type FailureCode = 'timeout' | 'unsure' | 'failed' | 'closed' | 'sql'
+export type FailureCode = 'timeout' | 'unsure' | 'failed' | 'closed' | 'full' | 'sql'
 
-/** Where the database stands. `where`: how durable it is, in words for a person when something is not kept. */
+/** Where the database stands. `notice`: for a person, when something about it is not as it should be (nothing is kept, it was rebuilt). */
 export type Phase =
   | { readonly name: 'starting' }
   | { readonly name: 'installing' }
@@ -53,12 +56,17 @@ export type Phase =
   | {
       readonly name: 'open'
       readonly storage: StorageKind
-      readonly persisted: boolean
       readonly notice: string | null
     }
   | { readonly name: 'failed'; readonly message: string }
 
 export type StorageKind = 'opfs' | 'idb' | 'memory'
+
+/** Changes taken out of a database that was lost: how many wait for the first load to end, and which could not be made again. */
+export interface RescuedChanges {
+  readonly waiting: number
+  readonly failed: readonly { readonly line: string; readonly reason: string }[]
+}
 
 /** Tables that changed; `'all'` when changes may have been missed (another leader, a rebuild). `sync` stands for the outbox. */
 export type Changed = readonly (TableName | 'sync')[] | 'all'
@@ -70,7 +78,7 @@ export interface DatabaseIdentity {
 }
 
 export type ToWorker =
-  | { readonly t: 'start'; readonly identity: DatabaseIdentity; readonly persisted: boolean }
+  | { readonly t: 'start'; readonly identity: DatabaseIdentity }
   | { readonly t: 'call'; readonly call: Call }
   | { readonly t: 'cancel'; readonly id: string }
   /** The network came or went, or the person signed in again: try at once instead of waiting out a pause. */
@@ -84,6 +92,7 @@ export type ToPage =
   | { readonly t: 'changed'; readonly changed: Changed }
   | { readonly t: 'leading'; readonly leading: boolean }
   | { readonly t: 'closed' }
+  | { readonly t: 'restart'; readonly reason: string }
 
 /** Between workers. `epoch` is one leader's reign; a leader ignores calls for another. */
 export type Broadcast =

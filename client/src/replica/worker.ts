@@ -1,6 +1,8 @@
 /** The entry of the database worker, one per tab; all of PGlite is in this one bundle. */
 import { Coordinator } from './coordinator.ts'
-import { databaseName, openEngine } from './engine.ts'
+import { databaseName } from './database-files.ts'
+import { openEngine } from './engine.ts'
+import { newId } from './id.ts'
 import type { ToPage, ToWorker } from './messages.ts'
 
 const post = (message: ToPage): void => self.postMessage(message)
@@ -12,7 +14,8 @@ self.onmessage = (event: MessageEvent<ToWorker>) => {
   switch (message.t) {
     case 'start':
       coordinator = new Coordinator({
-        name: databaseName(message.identity),
+        // Without locks (no secure address) every tab is on its own.
+        name: databaseName(message.identity) + (navigator.locks ? '' : `-${newId()}`),
         open: (events) => openEngine(message.identity, events),
         post,
       })

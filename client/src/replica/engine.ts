@@ -1,0 +1,316 @@
+/**
+ * The leader's database: opened or installed, made a replica, watched, and replaced when it can no longer be read.
+ *
+ * E1 A write is carried out once, however often it is asked for with the same id: the id is recorded in its transaction.
+ * E2 What waits to be sent has a copy outside the database. When the database is lost, its successor gets it back: after
+ *    the first load, because a change to a row needs the row. What cannot be made again stays with its reason until a
+ *    person gives it up.
+ * E3 A database that cannot be opened, or whose opening did not end three times, is replaced. Its file handles are freed
+ *    by ending this worker, so replacing is done by the next one.
+ */
+import type { PGlite } from '@electric-sql/pglite'
+import type { TableName } from '@hq/shared/schema/tables.ts'
+import type { Replica, SqlValue, Statement, SyncStatus, WriteOptions, Written } from '@hq/shared/sync/contract.ts'
+import { exportOutbox, importOutbox, openReplica } from '@hq/shared/sync/replica.ts'
+import type { Multiplexer } from '@hq/shared/sync/transport.ts'
+import type { Engine, EngineEvents } from './coordinator.ts'
+import { databaseName, isInstalled, remove } from './database-files.ts'
+import { type Device, openDevice } from './device.ts'
+import type { Changed, Corrections, DatabaseIdentity, RescuedChanges } from './messages.ts'
+import { OutboxCopies } from './outbox-copies.ts'
+import { environmentFor, MIGRATIONS, openTransport } from './platform.ts'
+import { chooseStorage, install, openInstalled } from './storage.ts'
+import { CLIENT_SCHEMA_SQL, FIND_WRITE, PRUNE_WRITES, RECORD_WRITE } from './writes.ts'
+
+const MAX_ATTEMPTS = 3
+const PRUNE_EVERY_MS = 10 * 60_000
+/** A result larger than this is not recorded: whoever asks again gets no rows. */
+const MAX_RECORDED = 100_000
+
+const NOT_KEPT =
+  'This browser keeps nothing here: closing the tab loses what has not been sent. A private window, or an address without https, does that.'
+const REBUILT =
+  'The database on this device could not be read, so it was built anew. Changes that had not been sent were kept and are sent again.'
+
+/** Opens the database of a person and starts to sync it. Rejects when that is impossible; the message is for people. */
+export async function openEngine(identity: DatabaseIdentity, events: EngineEvents): Promise<Engine> {
+  events.phase({ name: 'opening' })
+  const device = await openDevice()
+  const storage = await chooseStorage()
+  const name = databaseName(identity)
+  await adoptFormer(device, name, identity)
+  const record = await device.database(name)
+  const broken = record !== undefined && (record.broken || record.attempts >= MAX_ATTEMPTS)
+  let notice = storage === 'memory' ? NOT_KEPT : null
+  if (broken) {
+    console.warn('The local database could not be opened; it is replaced.', { attempts: record.attempts })
+    await rescue(device, name, await device.copies(name))
+    notice ??= REBUILT
+  }
+
+  if (record && !broken && record.storage === storage && (await isInstalled(device, name))) {
+    await device.remember({ ...record, attempts: record.attempts + 1 })
+    let db: PGlite | undefined
+    try {
+      db = await openInstalled(name, storage)
+      const engine = await BrowserEngine.start({ db, device, name, identity, events })
+      await device.remember({ ...record, attempts: 0 })
+      events.phase({ name: 'open', storage, notice })
+      return engine
+    } catch (error) {
+      await giveUp(device, name, db, error)
+      events.restart(`The local database could not be opened: ${messageOf(error)}`)
+      return new Promise(() => undefined)
+    }
+  }
+  events.phase({ name: 'installing' })
+  const db = await install(device, name, storage, identity)
+  const engine = await BrowserEngine.start({ db, device, name, identity, events })
+  events.phase({ name: 'open', storage, notice })
+  return engine
+}
+
+/** Saves what can be saved of a database that does not open properly and marks it for replacement (E3). */
+async function giveUp(device: Device, name: string, db: PGlite | undefined, cause: unknown): Promise<void> {
+  console.error('The local database does not open.', cause)
+  const exported = db && (await exportOutbox(db).catch(() => undefined))
+  if (exported !== undefined) {
+    await rescue(device, name, exported)
+    await device.dropCopies(name)
+  }
+  const record = await device.database(name)
+  if (record) await device.remember({ ...record, broken: true })
+}
+
+/** Sets changes aside for the database that comes next (E2). */
+async function rescue(device: Device, name: string, lines: string): Promise<void> {
+  if (lines.trim() === '') return
+  const former = await device.rescued(name)
+  const all = [former?.lines, lines].filter(Boolean).join('\n')
+  await device.saveRescued(name, { lines: all, failed: former?.failed ?? [] })
+}
+
+/** Takes over from databases of an older epoch of the same person, then deletes them. */
+async function adoptFormer(device: Device, name: string, { tenantId, personId }: DatabaseIdentity): Promise<void> {
+  for (const former of await device.databases()) {
+    if (former.name === name || former.tenantId !== tenantId || former.personId !== personId) continue
+    let lines: string
+    try {
+      const db = await openInstalled(former.name, former.storage)
+      lines = await exportOutbox(db)
+      await db.close()
+    } catch (error) {
+      console.warn('The former database no longer opens; the copy of its waiting changes is used.', error)
+      lines = await device.copies(former.name)
+    }
+    await rescue(device, name, lines)
+    await remove(device, former.name, former.storage)
+    await device.dropCopies(former.name)
+  }
+}
+
+interface Parts {
+  readonly db: PGlite
+  readonly device: Device
+  readonly name: string
+  readonly identity: DatabaseIdentity
+  readonly events: EngineEvents
+}
+
+class BrowserEngine implements Engine {
+  readonly #parts: Parts
+  readonly #replica: Replica
+  readonly #transport: Multiplexer
+  readonly #copies: OutboxCopies
+  readonly #prune: ReturnType<typeof setInterval>
+  readonly #changed = new Set<TableName | 'sync'>()
+  #announcing = false
+  #rescuedWaiting = 0
+  #bringingBack = false
+
+  static async start(parts: Parts): Promise<BrowserEngine> {
+    const { db, device, name, identity } = parts
+    await db.exec(CLIENT_SCHEMA_SQL)
+    const transport = openTransport()
+    const copies = new OutboxCopies(device, name, db)
+    try {
+      const replica = await openReplica({
+        db,
+        migrations: MIGRATIONS,
+        identity: { kind: 'browser', tenantId: identity.tenantId, ownerId: identity.personId },
+        serverUrl: self.location.origin,
+        environment: environmentFor(transport),
+        transport,
+        safetyCopy: copies,
+      })
+      const engine = new BrowserEngine(parts, replica, transport, copies)
+      await engine.#begin()
+      return engine
+    } catch (error) {
+      transport.close()
+      throw error
+    }
+  }
+
+  private constructor(parts: Parts, replica: Replica, transport: Multiplexer, copies: OutboxCopies) {
+    this.#parts = parts
+    this.#replica = replica
+    this.#transport = transport
+    this.#copies = copies
+    this.#prune = setInterval(() => void this.#forgetOldWrites(), PRUNE_EVERY_MS)
+  }
+
+  async #begin(): Promise<void> {
+    const { device, name, events } = this.#parts
+    this.#rescuedWaiting = linesOf((await device.rescued(name))?.lines).length
+    this.#replica.onChange((changes) => this.#announce([...changes.keys(), 'sync']))
+    let last: SyncStatus | undefined
+    this.#replica.onStatus((status) => {
+      if (last?.pending !== status.pending || last.rejected !== status.rejected) this.#announce(['sync'])
+      last = status
+      events.status(this.status())
+      if (status.initial.done) void this.#bringBack()
+    })
+    await this.#forgetOldWrites()
+    if (this.#replica.status().initial.done) void this.#bringBack()
+  }
+
+  query(sql: string, params: readonly SqlValue[]): Promise<unknown[]> {
+    return this.#guard(() => this.#replica.query(sql, params))
+  }
+
+  write(id: string, statements: readonly Statement[], options: WriteOptions): Promise<Written<unknown>> {
+    return this.#guard(() =>
+      this.#replica.write(async (tx) => {
+        const [done] = await tx.query<{ result: string }>(FIND_WRITE, [id])
+        if (done) return JSON.parse(done.result) as unknown[][]
+        const results: unknown[][] = []
+        for (const { sql, params } of statements) results.push(await tx.query(sql, params))
+        const text = JSON.stringify(results)
+        await tx.query(RECORD_WRITE, [id, text.length > MAX_RECORDED ? '[]' : text])
+        return results
+      }, options),
+    )
+  }
+
+  outbox() {
+    return this.#guard(() => this.#replica.outbox())
+  }
+
+  async retry(seq: number, set: Corrections | undefined): Promise<void> {
+    await this.#guard(() => this.#replica.retry(seq, set))
+    this.#announce(['sync'])
+  }
+
+  async discard(seq: number): Promise<void> {
+    await this.#guard(() => this.#replica.discard(seq))
+    this.#announce(['sync'])
+  }
+
+  /** Answers first; the worker ends a moment later and its successor makes the new database. */
+  async rebuild(): Promise<void> {
+    const { device, name, db, events } = this.#parts
+    const lines = await exportOutbox(db)
+    await rescue(device, name, lines)
+    await device.dropCopies(name)
+    const record = await device.database(name)
+    if (record) await device.remember({ ...record, broken: true })
+    setTimeout(() => events.restart('The database is built anew.'), 50)
+  }
+
+  async rescued(): Promise<RescuedChanges> {
+    const kept = await this.#parts.device.rescued(this.#parts.name)
+    return { waiting: linesOf(kept?.lines).length, failed: kept?.failed ?? [] }
+  }
+
+  async forgetRescued(): Promise<void> {
+    const { device, name } = this.#parts
+    const kept = await device.rescued(name)
+    await device.saveRescued(name, kept?.lines ? { lines: kept.lines, failed: [] } : undefined)
+    this.#announce(['sync'])
+  }
+
+  status(): SyncStatus {
+    const status = this.#replica.status()
+    return this.#rescuedWaiting === 0 ? status : { ...status, pending: status.pending + this.#rescuedWaiting }
+  }
+
+  wake(): void {
+    this.#transport.wake()
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#prune)
+    this.#copies.stop()
+    await this.#replica.close()
+    this.#transport.close()
+  }
+
+  /** Makes the rescued changes again (E2). */
+  async #bringBack(): Promise<void> {
+    if (this.#bringingBack || this.#rescuedWaiting === 0) return
+    this.#bringingBack = true
+    const { device, name, events } = this.#parts
+    try {
+      const kept = await device.rescued(name)
+      const lines = linesOf(kept?.lines)
+      const { failed } = await importOutbox(this.#replica, lines.join('\n'))
+      const lost = failed.map(({ mutationId, reason }) => ({
+        line: lines.find((line) => line.includes(mutationId)) ?? mutationId,
+        reason,
+      }))
+      const all = [...(kept?.failed ?? []), ...lost]
+      await device.saveRescued(name, all.length > 0 ? { lines: '', failed: all } : undefined)
+      this.#rescuedWaiting = 0
+    } catch (error) {
+      console.error('Rescued changes could not be brought back; it is tried again at the next start.', error)
+    }
+    events.status(this.status())
+    this.#announce(['sync'])
+  }
+
+  async #forgetOldWrites(): Promise<void> {
+    try {
+      await this.#replica.query(PRUNE_WRITES)
+    } catch (error) {
+      console.warn('Old records of writes could not be removed; they only take space.', error)
+    }
+  }
+
+  /** Tells what changed, once for all changes of one turn. */
+  #announce(tables: readonly (TableName | 'sync')[]): void {
+    for (const table of tables) this.#changed.add(table)
+    if (this.#announcing) return
+    this.#announcing = true
+    setTimeout(() => {
+      this.#announcing = false
+      const changed: Changed = [...this.#changed]
+      this.#changed.clear()
+      this.#parts.events.changed(changed)
+    }, 0)
+  }
+
+  /** An engine that crashed or a database that is corrupt does not heal by itself: start over, or replace it. */
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof WebAssembly.RuntimeError) {
+        this.#parts.events.restart(`The database engine crashed: ${error.message}`)
+      } else if (isCorruption(error)) {
+        console.error('The local database is corrupt; it is replaced.', error)
+        await this.rebuild().catch(() => giveUp(this.#parts.device, this.#parts.name, undefined, error))
+        this.#parts.events.restart('The local database is corrupt.')
+      }
+      throw error
+    }
+  }
+}
+
+/** data_corrupted, index_corrupted. */
+const isCorruption = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'XX001' || error.code === 'XX002')
+
+const linesOf = (text: string | undefined): string[] => (text ?? '').split('\n').filter((line) => line.trim() !== '')
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,31 @@
+/** What the replica gets from the browser: clock, ids, log, the migrations of this version, and the way to the server. */
+import type { Migration } from '@hq/shared/schema/migrations.ts'
+import type { ReplicaEnvironment } from '@hq/shared/sync/contract.ts'
+import { createMultiplexer, type Multiplexer, type WebSocketLike } from '@hq/shared/sync/transport.ts'
+import { newId } from './id.ts'
+
+const files = import.meta.glob<string>('../../../migrations/*.sql', { query: '?raw', import: 'default', eager: true })
+
+export const MIGRATIONS: readonly Migration[] = Object.entries(files).map(([path, sql]) => ({
+  name: path.slice(path.lastIndexOf('/') + 1),
+  sql,
+}))
+
+/** All requests of this replica over one WebSocket; the session's cookie goes with it. */
+export function openTransport(): Multiplexer {
+  const url = new URL('/v1/sync', self.location.origin)
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
+  const transport = createMultiplexer({
+    url: url.href,
+    openSocket: (address, protocol) => new WebSocket(address, protocol) as unknown as WebSocketLike,
+  })
+  self.addEventListener('online', transport.wake)
+  return transport
+}
+
+export const environmentFor = (transport: Multiplexer): ReplicaEnvironment => ({
+  now: Date.now,
+  randomUuid: () => newId(),
+  fetch: transport.fetch,
+  log: (level, message, detail) => console[level](message, ...(detail ? [detail] : [])),
+})
