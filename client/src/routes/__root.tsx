@@ -4,6 +4,8 @@ import { type ReactNode, useEffect } from 'react'
 import { registerServiceWorker } from '../service-worker.ts'
 import css from '../styles.css?url'
 import { THEME_SCRIPT } from '../ui/theme.ts'
+import { Toaster } from '../ui/toast.tsx'
+import { TooltipProvider } from '../ui/tooltip.tsx'
 
 export const Route = createRootRoute({
   head: () => ({
@@ -45,5 +47,10 @@ function Shell({ children }: { children: ReactNode }) {
 
 function Root() {
   useEffect(() => registerServiceWorker(), [])
-  return <Outlet />
+  return (
+    <TooltipProvider>
+      <Outlet />
+      <Toaster />
+    </TooltipProvider>
+  )
 }

@@ -88,7 +88,7 @@ const DRAWINGS: Record<DrawingName, ReactNode> = {
       <path d="M60 24c-8-6-18-7-32-6v42c14-1 24 0 32 6 8-6 18-7 32-6V18c-14-1-24 0-32 6Z" {...paper} />
       <path d="M60 24v42" {...line} />
       <path d="M36 30c6 0 11 1 16 3M36 39c6 0 11 1 16 3M68 33c5-2 10-3 16-3" {...faint} />
-      <path d="M68 42c5-2 10-3 16-3M68 51c4-1.600 7-2.400 11-2.700" {...touch} />
+      <path d="M68 42c5-2 10-3 16-3M68 51c4-1.6 7-2.4 11-2.7" {...touch} />
     </>
   ),
   contacts: (

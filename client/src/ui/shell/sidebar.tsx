@@ -30,9 +30,9 @@ function Mark() {
         strokeLinecap="round"
         aria-hidden="true"
       >
-        <circle cx="9.7" cy="9.700" r="4.700" />
-        <path d="M12.600 12.600l2.500 2.500" />
-        <circle cx="9.700" cy="9.700" r="1.300" fill="currentColor" stroke="none" />
+        <circle cx="9.7" cy="9.7" r="4.7" />
+        <path d="M12.6 12.6l2.5 2.5" />
+        <circle cx="9.7" cy="9.7" r="1.3" fill="currentColor" stroke="none" />
       </svg>
     </span>
   )
