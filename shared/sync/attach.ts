@@ -37,15 +37,12 @@ export async function attachTables(db: PGlite, tables: readonly TableSpec[]): Pr
   )
 }
 
-/** FNV-1a over the text, twice with other starts: tells declarations apart, nothing more. */
-const fingerprintOf = (text: string): string =>
-  [0x811c9dc5, 0x01000193]
-    .map((start) => {
-      let hash = start
-      for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
-      return (hash >>> 0).toString(16)
-    })
-    .join('-') + `-${text.length}`
+/** FNV-1a over the text: tells declarations apart, nothing more. */
+function fingerprintOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+  return `${(hash >>> 0).toString(16)}-${text.length}`
+}
 
 export function attachTable(table: TableSpec): string {
   const { name } = table

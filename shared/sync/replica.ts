@@ -53,6 +53,8 @@ export interface OpenOptions {
   readonly safetyCopy?: SafetyCopy
 }
 
+const COUNT_DELAY_MS = 250
+
 export interface SafetyCopy {
   /** One more mutation, as a line for `importOutbox`; before `write` returns. */
   written(line: string): void
@@ -82,6 +84,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   const loaded = await loadedTables(db, tables)
   let rowsLoaded = 0
   let closed = false
+  let countTimer: ReturnType<typeof setTimeout> | undefined
   let statusQueued = false
 
   const notify = (changes: Changes): void => {
@@ -126,7 +129,8 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
       counts.rejected += rejected
       if (counts.pending === 0) counts.oldestPendingAt = null
       notify(changes)
-      void refreshCounts()
+      statusChanged()
+      refreshCountsSoon()
     },
   })
   const refreshCounts = async (): Promise<void> => {
@@ -140,6 +144,13 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
       if (!closed) log('error', `The outbox could not be counted: ${messageOf(error)}`)
     }
     statusChanged()
+  }
+  /** Counting is for drift (plain SQL) and for the copy; a busy outbox must not pay for it at each settling. */
+  const refreshCountsSoon = (): void => {
+    countTimer ??= setTimeout(() => {
+      countTimer = undefined
+      if (!closed) void refreshCounts()
+    }, COUNT_DELAY_MS)
   }
   const applier = createApplier(db, (changes, batches) => {
     notify(changes)
@@ -305,6 +316,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
     async close() {
       if (closed) return
       closed = true
+      clearTimeout(countTimer)
       link.wake()
       await Promise.all([pusher?.stop(), stopReaders()])
       settler.stop()
