@@ -9,13 +9,21 @@
 // Additionally, you should also exclude this file from your linter and/or formatter to prevent it from being checked or modified.
 
 import { Route as rootRouteImport } from './routes/__root'
-import { Route as IndexRouteImport } from './routes/index'
+import { Route as AppIndexRouteImport } from './routes/_app/index'
+import { Route as AppCommandsRouteImport } from './routes/_app/commands'
 import { Route as DevShellRouteImport } from './routes/dev.shell'
 import { Route as DevUiRouteImport } from './routes/dev.ui'
+import { Route as AppAgentsIndexRouteImport } from './routes/_app/agents.index'
+import { Route as AppAgentsSlugRouteImport } from './routes/_app/agents.$slug'
 
-const IndexRoute = IndexRouteImport.update({
-  id: '/',
+const AppIndexRoute = AppIndexRouteImport.update({
+  id: '/_app/',
   path: '/',
+  getParentRoute: () => rootRouteImport,
+} as any)
+const AppCommandsRoute = AppCommandsRouteImport.update({
+  id: '/_app/commands',
+  path: '/commands',
   getParentRoute: () => rootRouteImport,
 } as any)
 const DevShellRoute = DevShellRouteImport.update({
@@ -28,44 +36,81 @@ const DevUiRoute = DevUiRouteImport.update({
   path: '/dev/ui',
   getParentRoute: () => rootRouteImport,
 } as any)
+const AppAgentsIndexRoute = AppAgentsIndexRouteImport.update({
+  id: '/_app/agents/',
+  path: '/agents/',
+  getParentRoute: () => rootRouteImport,
+} as any)
+const AppAgentsSlugRoute = AppAgentsSlugRouteImport.update({
+  id: '/_app/agents/$slug',
+  path: '/agents/$slug',
+  getParentRoute: () => rootRouteImport,
+} as any)
 
 export interface FileRoutesByFullPath {
-  '/': typeof IndexRoute
+  '/commands': typeof AppCommandsRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
+  '/': typeof AppIndexRoute
+  '/agents/$slug': typeof AppAgentsSlugRoute
+  '/agents/': typeof AppAgentsIndexRoute
 }
 export interface FileRoutesByTo {
-  '/': typeof IndexRoute
+  '/commands': typeof AppCommandsRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
+  '/': typeof AppIndexRoute
+  '/agents/$slug': typeof AppAgentsSlugRoute
+  '/agents': typeof AppAgentsIndexRoute
 }
 export interface FileRoutesById {
   __root__: typeof rootRouteImport
-  '/': typeof IndexRoute
+  '/_app/commands': typeof AppCommandsRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
+  '/_app/': typeof AppIndexRoute
+  '/_app/agents/$slug': typeof AppAgentsSlugRoute
+  '/_app/agents/': typeof AppAgentsIndexRoute
 }
 export interface FileRouteTypes {
   fileRoutesByFullPath: FileRoutesByFullPath
-  fullPaths: '/' | '/dev/shell' | '/dev/ui'
+  fullPaths:
+    '/commands' | '/dev/shell' | '/dev/ui' | '/' | '/agents/$slug' | '/agents/'
   fileRoutesByTo: FileRoutesByTo
-  to: '/' | '/dev/shell' | '/dev/ui'
-  id: '__root__' | '/' | '/dev/shell' | '/dev/ui'
+  to: '/commands' | '/dev/shell' | '/dev/ui' | '/' | '/agents/$slug' | '/agents'
+  id:
+    | '__root__'
+    | '/_app/commands'
+    | '/dev/shell'
+    | '/dev/ui'
+    | '/_app/'
+    | '/_app/agents/$slug'
+    | '/_app/agents/'
   fileRoutesById: FileRoutesById
 }
 export interface RootRouteChildren {
-  IndexRoute: typeof IndexRoute
+  AppCommandsRoute: typeof AppCommandsRoute
   DevShellRoute: typeof DevShellRoute
   DevUiRoute: typeof DevUiRoute
+  AppIndexRoute: typeof AppIndexRoute
+  AppAgentsSlugRoute: typeof AppAgentsSlugRoute
+  AppAgentsIndexRoute: typeof AppAgentsIndexRoute
 }
 
 declare module '@tanstack/react-router' {
   interface FileRoutesByPath {
-    '/': {
-      id: '/'
+    '/_app/': {
+      id: '/_app/'
       path: '/'
       fullPath: '/'
-      preLoaderRoute: typeof IndexRouteImport
+      preLoaderRoute: typeof AppIndexRouteImport
+      parentRoute: typeof rootRouteImport
+    }
+    '/_app/commands': {
+      id: '/_app/commands'
+      path: '/commands'
+      fullPath: '/commands'
+      preLoaderRoute: typeof AppCommandsRouteImport
       parentRoute: typeof rootRouteImport
     }
     '/dev/shell': {
@@ -82,13 +127,30 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof DevUiRouteImport
       parentRoute: typeof rootRouteImport
     }
+    '/_app/agents/': {
+      id: '/_app/agents/'
+      path: '/agents'
+      fullPath: '/agents/'
+      preLoaderRoute: typeof AppAgentsIndexRouteImport
+      parentRoute: typeof rootRouteImport
+    }
+    '/_app/agents/$slug': {
+      id: '/_app/agents/$slug'
+      path: '/agents/$slug'
+      fullPath: '/agents/$slug'
+      preLoaderRoute: typeof AppAgentsSlugRouteImport
+      parentRoute: typeof rootRouteImport
+    }
   }
 }
 
 const rootRouteChildren: RootRouteChildren = {
-  IndexRoute: IndexRoute,
+  AppCommandsRoute: AppCommandsRoute,
   DevShellRoute: DevShellRoute,
   DevUiRoute: DevUiRoute,
+  AppIndexRoute: AppIndexRoute,
+  AppAgentsSlugRoute: AppAgentsSlugRoute,
+  AppAgentsIndexRoute: AppAgentsIndexRoute,
 }
 export const routeTree = rootRouteImport
   ._addFileChildren(rootRouteChildren)

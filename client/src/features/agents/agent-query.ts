@@ -59,4 +59,5 @@ export function money(usd: number | null): string {
   return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`
 }
 
-export const tokens = (count: number): string => (count < 10_000 ? count.toLocaleString('en') : `${Math.round(count / 1000).toLocaleString('en')}k`)
+export const tokens = (count: number): string =>
+  count < 10_000 ? count.toLocaleString('en') : `${Math.round(count / 1000).toLocaleString('en')}k`

@@ -20,14 +20,39 @@ const fine: AgentFacts = {
 
 const cases: [string, Partial<AgentFacts>, string, RegExp?][] = [
   ['a healthy one is ready', {}, 'ready', /Nothing to do/],
-  ['a run makes it work, on something', { run_started_at: '2026-11-30T11:59:00Z', run_task_title: 'Brief' }, 'working', /Brief/],
-  ['pause wins over a run that is ending', { pause_requested_at: '2026-11-30T11:00:00Z', paused_by_name: 'Ana', run_started_at: 'x' }, 'paused', /Ana/],
-  ['A2: a silent gateway is not working', { gateway_seen_at: '2026-11-30T09:00:00Z', run_started_at: 'x' }, 'silent', /3 h/],
+  [
+    'a run makes it work, on something',
+    { run_started_at: '2026-11-30T11:59:00Z', run_task_title: 'Brief' },
+    'working',
+    /Brief/,
+  ],
+  [
+    'pause wins over a run that is ending',
+    { pause_requested_at: '2026-11-30T11:00:00Z', paused_by_name: 'Ana', run_started_at: 'x' },
+    'paused',
+    /Ana/,
+  ],
+  [
+    'A2: a silent gateway is not working',
+    { gateway_seen_at: '2026-11-30T09:00:00Z', run_started_at: 'x' },
+    'silent',
+    /3 h/,
+  ],
   ['A1: removal comes before all', { removing: true, status: 'error' }, 'removing'],
   ['a failed set-up gives its reason', { status: 'error', status_reason: 'agent.json is not JSON' }, 'error', /JSON/],
   ['without a gateway it says so', { gateway_label: null }, 'homeless'],
-  ['set-up on a gateway that was never heard of', { status: 'provisioning', gateway_seen_at: null }, 'provisioning', /not been heard/],
-  ['a gate is the reason', { gate: 'budget_exceeded', gate_detail: 'Budget reached, resets 1 Dec' }, 'held', /resets 1 Dec/],
+  [
+    'set-up on a gateway that was never heard of',
+    { status: 'provisioning', gateway_seen_at: null },
+    'provisioning',
+    /not been heard/,
+  ],
+  [
+    'a gate is the reason',
+    { gate: 'budget_exceeded', gate_detail: 'Budget reached, resets 1 Dec' },
+    'held',
+    /resets 1 Dec/,
+  ],
   ['a paused gateway holds its agents', { gateway_status: 'paused' }, 'held', /paused/],
 ]
 

@@ -58,12 +58,25 @@ export function agentState(agent: AgentFacts, now: number): AgentState {
   if (agent.gateway_label === null)
     return state('homeless', 'warning', 'triangle', 'No gateway', 'Choose a gateway to run it on.')
   if (agent.status === 'provisioning')
-    return state('provisioning', silent ? 'waiting' : 'busy', silent ? 'clock' : 'arc', 'Setting up', silent ? heard : undefined)
+    return state(
+      'provisioning',
+      silent ? 'waiting' : 'busy',
+      silent ? 'clock' : 'arc',
+      'Setting up',
+      silent ? heard : undefined,
+    )
   if (silent) return state('silent', 'waiting', 'off', 'Waiting', heard)
   if (agent.pause_requested_at || agent.status === 'paused')
-    return state('paused', 'neutral', 'pause', 'Paused', agent.paused_by_name ? `by ${agent.paused_by_name}` : undefined)
+    return state(
+      'paused',
+      'neutral',
+      'pause',
+      'Paused',
+      agent.paused_by_name ? `by ${agent.paused_by_name}` : undefined,
+    )
   if (agent.run_started_at) return state('working', 'busy', 'arc', 'Working', agent.run_task_title ?? undefined)
-  if (agent.gateway_status === 'paused') return state('held', 'neutral', 'pause', 'Gateway paused', `“${gateway}” is paused`)
+  if (agent.gateway_status === 'paused')
+    return state('held', 'neutral', 'pause', 'Gateway paused', `“${gateway}” is paused`)
   if (agent.gate && !QUIET_GATES.has(agent.gate))
     return state('held', agent.gate === 'stalled' ? 'danger' : 'waiting', 'clock', 'Waiting', heldDetail(agent, now))
   return state('ready', 'good', 'check', 'Ready', 'Nothing to do')
@@ -79,6 +92,9 @@ const state = (
 
 function heldDetail({ gate_detail, gate_until }: AgentFacts, now: number): string | undefined {
   const until = gate_until ? Date.parse(gate_until) : undefined
-  const when = until && until > now ? `until ${new Date(until).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}` : ''
+  const when =
+    until && until > now
+      ? `until ${new Date(until).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}`
+      : ''
   return [gate_detail, when].filter(Boolean).join(' ') || undefined
 }

@@ -26,12 +26,9 @@ export function AgentsPage({ wizardOpen }: { wizardOpen: boolean }) {
   return (
     <Page title="Agents" actions={create}>
       {ready && rows.length === 0 ? (
-        <EmptyState
-          drawing="agents"
-          title="No agents yet"
-          action={create || undefined}
-        >
-          An agent is a colleague with a role, a memory of its own and files you can read. Pick a template, give it a name, and assign it a task.
+        <EmptyState drawing="agents" title="No agents yet" action={create || undefined}>
+          An agent is a colleague with a role, a memory of its own and files you can read. Pick a template, give it a
+          name, and assign it a task.
         </EmptyState>
       ) : (
         <ul aria-label="Agents" className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,300px),1fr))] gap-3 p-4">

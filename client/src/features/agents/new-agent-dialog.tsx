@@ -23,7 +23,14 @@ import { isSilent } from './agent-state.ts'
 
 type Template = Row<'agent_templates'>
 type Gateway = Row<'gateways'>
-type Draft = { template: Template | null; name: string; slug: string | null; emoji: string; description: string; gatewayId: string | null }
+type Draft = {
+  template: Template | null
+  name: string
+  slug: string | null
+  emoji: string
+  description: string
+  gatewayId: string | null
+}
 
 const STEPS = ['Template', 'Identity', 'Channel', 'Set-up'] as const
 const EMPTY: Draft = { template: null, name: '', slug: null, emoji: '', description: '', gatewayId: null }
@@ -36,11 +43,21 @@ export function NewAgentDialog({ open, onOpenChange }: { open: boolean; onOpenCh
   const write = useWrite()
   const navigate = useNavigate()
   const { principal, workspace } = useSession()
-  const gateways = useRows<Gateway>("select * from gateways where deleted_at is null and status <> 'retired' order by label", [], { tables: ['gateways'] }).rows
+  const gateways = useRows<Gateway>(
+    "select * from gateways where deleted_at is null and status <> 'retired' order by label",
+    [],
+    { tables: ['gateways'] },
+  ).rows
   const gateway = gateways.find(({ id }) => id === draft.gatewayId) ?? gateways[0]
   const slug = draft.slug ?? slugFrom(draft.name)
-  const taken = useRows<{ id: string }>('select id from agents where slug = $1 and deleted_at is null', [slug], { tables: ['agents'] }).rows.length > 0
-  const slugError = draft.name === '' && draft.slug === null ? undefined : (slugProblem(slug) ?? (taken ? `There is an agent @${slug} already.` : undefined))
+  const taken =
+    useRows<{ id: string }>('select id from agents where slug = $1 and deleted_at is null', [slug], {
+      tables: ['agents'],
+    }).rows.length > 0
+  const slugError =
+    draft.name === '' && draft.slug === null
+      ? undefined
+      : (slugProblem(slug) ?? (taken ? `There is an agent @${slug} already.` : undefined))
 
   useEffect(() => {
     if (!open) return
@@ -51,7 +68,8 @@ export function NewAgentDialog({ open, onOpenChange }: { open: boolean; onOpenCh
   }, [open])
 
   const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }))
-  const mayGoOn = [draft.template !== null, draft.name.trim() !== '' && !slugError && gateway !== undefined, true][step] ?? false
+  const mayGoOn =
+    [draft.template !== null, draft.name.trim() !== '' && !slugError && gateway !== undefined, true][step] ?? false
 
   const create = async () => {
     if (!draft.template || !gateway) return
@@ -74,7 +92,17 @@ export function NewAgentDialog({ open, onOpenChange }: { open: boolean; onOpenCh
         {
           sql: `insert into agents (id, tenant_id, gateway_id, name, slug, description, domains, capabilities, meta)
                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-          params: [agentId, principal.tenant_id, gateway.id, payload.name, slug, payload.description || null, draft.template.domains, draft.template.capabilities, meta],
+          params: [
+            agentId,
+            principal.tenant_id,
+            gateway.id,
+            payload.name,
+            slug,
+            payload.description || null,
+            draft.template.domains,
+            draft.template.capabilities,
+            meta,
+          ],
         },
         {
           sql: `insert into agent_commands (id, tenant_id, gateway_id, agent_id, action, payload, requested_by)
@@ -111,12 +139,33 @@ export function NewAgentDialog({ open, onOpenChange }: { open: boolean; onOpenCh
     <Dialog open={open} onOpenChange={onOpenChange} title="New agent" size="lg" footer={footer}>
       <StepLine current={step} />
       {problem && (
-        <Banner meaning="danger" title="The agent could not be created" className="mb-4" onDismiss={() => setProblem(null)}>
+        <Banner
+          meaning="danger"
+          title="The agent could not be created"
+          className="mb-4"
+          onDismiss={() => setProblem(null)}
+        >
           {problem}
         </Banner>
       )}
-      {step === 0 && <TemplateStep gateway={gateway} chosen={draft.template} onChoose={(template) => change({ template })} onNext={() => setStep(1)} />}
-      {step === 1 && <IdentityStep draft={draft} slug={slug} slugError={slugError} gateways={gateways} gateway={gateway} change={change} />}
+      {step === 0 && (
+        <TemplateStep
+          gateway={gateway}
+          chosen={draft.template}
+          onChoose={(template) => change({ template })}
+          onNext={() => setStep(1)}
+        />
+      )}
+      {step === 1 && (
+        <IdentityStep
+          draft={draft}
+          slug={slug}
+          slugError={slugError}
+          gateways={gateways}
+          gateway={gateway}
+          change={change}
+        />
+      )}
       {step === 2 && <ChannelStep />}
       {step === 3 && created && <SetUpStep commandId={created.commandId} gateway={gateway} name={draft.name} />}
     </Dialog>
@@ -127,8 +176,15 @@ function StepLine({ current }: { current: number }) {
   return (
     <ol aria-label="Steps" className="mb-4 flex gap-4 text-xs">
       {STEPS.map((name, index) => (
-        <li key={name} aria-current={index === current ? 'step' : undefined} className={cx('flex items-center gap-1.5', index === current ? 'font-medium text-text-1' : 'text-text-3')}>
-          <StatusShape shape={index < current ? 'check' : index === current ? 'half' : 'ring'} meaning={index < current ? 'good' : index === current ? 'busy' : 'neutral'} />
+        <li
+          key={name}
+          aria-current={index === current ? 'step' : undefined}
+          className={cx('flex items-center gap-1.5', index === current ? 'font-medium text-text-1' : 'text-text-3')}
+        >
+          <StatusShape
+            shape={index < current ? 'check' : index === current ? 'half' : 'ring'}
+            meaning={index < current ? 'good' : index === current ? 'busy' : 'neutral'}
+          />
           {name}
         </li>
       ))}
@@ -136,9 +192,18 @@ function StepLine({ current }: { current: number }) {
   )
 }
 
-function TemplateStep(props: { gateway: Gateway | undefined; chosen: Template | null; onChoose: (template: Template) => void; onNext: () => void }) {
+function TemplateStep(props: {
+  gateway: Gateway | undefined
+  chosen: Template | null
+  onChoose: (template: Template) => void
+  onNext: () => void
+}) {
   const { gateway, chosen, onChoose, onNext } = props
-  const { rows, ready } = useRows<Template>('select * from agent_templates where gateway_id = $1 and deleted_at is null order by name', [gateway?.id ?? null], { tables: ['agent_templates'] })
+  const { rows, ready } = useRows<Template>(
+    'select * from agent_templates where gateway_id = $1 and deleted_at is null order by name',
+    [gateway?.id ?? null],
+    { tables: ['agent_templates'] },
+  )
   if (!gateway)
     return (
       <Banner meaning="warning" title="There is no gateway yet">
@@ -165,10 +230,15 @@ function TemplateStep(props: { gateway: Gateway | undefined; chosen: Template | 
           onDoubleClick={onNext}
           className={cx(
             'flex items-start gap-3 rounded-card border p-3 text-left transition-colors disabled:opacity-60',
-            chosen?.id === template.id ? 'border-accent bg-accent-soft' : 'border-line bg-surface-1 not-disabled:hover:border-line-strong',
+            chosen?.id === template.id
+              ? 'border-accent bg-accent-soft'
+              : 'border-line bg-surface-1 not-disabled:hover:border-line-strong',
           )}
         >
-          <span aria-hidden="true" className="grid size-8 shrink-0 place-items-center rounded-[8px] bg-surface-3 text-[18px]">
+          <span
+            aria-hidden="true"
+            className="grid size-8 shrink-0 place-items-center rounded-[8px] bg-surface-3 text-[18px]"
+          >
             {template.emoji || '🤖'}
           </span>
           <span className="min-w-0">
@@ -195,13 +265,44 @@ function IdentityStep(props: {
   return (
     <div className="grid gap-4">
       <div className="grid grid-cols-[88px_1fr] gap-3">
-        <Input label="Emoji" value={draft.emoji} placeholder={draft.template?.emoji ?? '🤖'} maxLength={8} onChange={(event) => change({ emoji: event.currentTarget.value })} />
-        <Input label="Name" autoFocus value={draft.name} placeholder={draft.template?.name ?? ''} maxLength={80} onChange={(event) => change({ name: event.currentTarget.value })} />
+        <Input
+          label="Emoji"
+          value={draft.emoji}
+          placeholder={draft.template?.emoji ?? '🤖'}
+          maxLength={8}
+          onChange={(event) => change({ emoji: event.currentTarget.value })}
+        />
+        <Input
+          label="Name"
+          autoFocus
+          value={draft.name}
+          placeholder={draft.template?.name ?? ''}
+          maxLength={80}
+          onChange={(event) => change({ name: event.currentTarget.value })}
+        />
       </div>
-      <Input label="Slug" value={slug} error={slugError} hint="How it is mentioned (@slug), and the name of its branch. It cannot be changed later." onChange={(event) => change({ slug: event.currentTarget.value.toLowerCase() })} />
-      <Textarea label="What is it for?" optional value={draft.description} placeholder={draft.template?.description ?? ''} rows={3} onChange={(event) => change({ description: event.currentTarget.value })} />
+      <Input
+        label="Slug"
+        value={slug}
+        error={slugError}
+        hint="How it is mentioned (@slug), and the name of its branch. It cannot be changed later."
+        onChange={(event) => change({ slug: event.currentTarget.value.toLowerCase() })}
+      />
+      <Textarea
+        label="What is it for?"
+        optional
+        value={draft.description}
+        placeholder={draft.template?.description ?? ''}
+       
+        onChange={(event) => change({ description: event.currentTarget.value })}
+      />
       {gateways.length > 1 && (
-        <Select label="Gateway" value={gateway?.id ?? null} onValueChange={(gatewayId) => change({ gatewayId })} options={gateways.map(({ id, label }) => ({ value: id, label }))} />
+        <Select
+          label="Gateway"
+          value={gateway?.id ?? null}
+          onValueChange={(gatewayId) => change({ gatewayId })}
+          options={gateways.map(({ id, label }) => ({ value: id, label }))}
+        />
       )}
     </div>
   )
@@ -214,7 +315,9 @@ function ChannelStep() {
         <StatusShape shape="check" meaning="good" className="mt-[3px]" />
         <div>
           <p className="font-medium">None: it works in HQ</p>
-          <p className="text-text-2">You give it tasks and talk in comments. It can always do that, with or without a channel.</p>
+          <p className="text-text-2">
+            You give it tasks and talk in comments. It can always do that, with or without a channel.
+          </p>
         </div>
       </div>
       <p className="text-xs text-text-3">Telegram, Discord and Slack cannot be connected yet.</p>
@@ -230,7 +333,8 @@ function SetUpStep({ commandId, gateway, name }: { commandId: string; gateway: G
         <Banner meaning="waiting" title={`Waiting for gateway “${gateway.label}”`}>
           {gateway.last_seen_at ? (
             <>
-              It was last heard <RelativeTime at={gateway.last_seen_at} words />. {name} is set up when it is back; you can close this.
+              It was last heard <RelativeTime at={gateway.last_seen_at} words />. {name} is set up when it is back; you
+              can close this.
             </>
           ) : (
             `It has not been heard of yet. ${name} is set up when it is there; you can close this.`

@@ -8,12 +8,23 @@ import { Button } from '../../ui/button.tsx'
 import { LogView } from '../../ui/log-view.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Steps } from '../../ui/steps.tsx'
-import { COMMAND_STATUS, COMMAND_TABLES, COMMANDS_SQL, type CommandRow, isLive, linesOf, stepsOf } from './command-query.ts'
+import {
+  COMMAND_STATUS,
+  COMMAND_TABLES,
+  COMMANDS_SQL,
+  type CommandRow,
+  isLive,
+  linesOf,
+  stepsOf,
+} from './command-query.ts'
 
-const OUTPUT = 'select stream, text from command_output where command_id = $1 and deleted_at is null order by seq, id limit 500'
+const OUTPUT =
+  'select stream, text from command_output where command_id = $1 and deleted_at is null order by seq, id limit 500'
 
 export function CommandProgress({ commandId, withLog = true }: { commandId: string; withLog?: boolean }) {
-  const { row: command, ready } = useRow<CommandRow>(`${COMMANDS_SQL} where c.id = $1`, [commandId], { tables: COMMAND_TABLES })
+  const { row: command, ready } = useRow<CommandRow>(`${COMMANDS_SQL} where c.id = $1`, [commandId], {
+    tables: COMMAND_TABLES,
+  })
   const { rows: pieces } = useRows<Row<'command_output'>>(OUTPUT, [commandId], { tables: ['command_output'] })
   const lines = useMemo(() => linesOf(pieces), [pieces])
   if (!command) return ready ? <p className="text-text-3">This command is not on this device.</p> : null
@@ -35,7 +46,9 @@ export function CommandProgress({ commandId, withLog = true }: { commandId: stri
         </Banner>
       )}
       {steps.length > 0 && <Steps label="Steps" steps={steps} />}
-      {withLog && (lines.length > 0 || command.status === 'running') && <LogView label="Output" lines={lines} live={isLive(command)} className="h-52" />}
+      {withLog && (lines.length > 0 || command.status === 'running') && (
+        <LogView label="Output" lines={lines} live={isLive(command)} className="h-52" />
+      )}
     </div>
   )
 }
@@ -52,7 +65,8 @@ export function CommandActions({ command }: { command: CommandRow }) {
   const write = useWrite()
   const { principal, canWrite } = useSession()
   if (!canWrite) return null
-  const cancel = () => write([{ sql: 'update agent_commands set cancel_requested_at = now() where id = $1', params: [command.id] }])
+  const cancel = () =>
+    write([{ sql: 'update agent_commands set cancel_requested_at = now() where id = $1', params: [command.id] }])
   const again = () =>
     write([
       {

@@ -47,7 +47,8 @@ export const actionName = (action: CommandRow['action']): string => {
   return ACTION_NAMES[action] ?? words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-export const isLive = ({ status }: Pick<CommandRow, 'status'>): boolean => ['pending', 'leased', 'running'].includes(status)
+export const isLive = ({ status }: Pick<CommandRow, 'status'>): boolean =>
+  ['pending', 'leased', 'running'].includes(status)
 
 const STEP_STATES: Record<CommandStep['state'], StepState> = {
   waiting: 'todo',

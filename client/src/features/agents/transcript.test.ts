@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { type RunEventRow, transcript } from './transcript.ts'
+
+const event = (seq: number, kind: RunEventRow['kind'], data: Record<string, unknown>): RunEventRow => ({
+  id: String(seq),
+  seq,
+  kind,
+  data,
+  created_at: '2026-11-30T12:00:00Z',
+})
+
+test('T1: pieces of one turn are one message; another turn begins anew', () => {
+  const entries = transcript([
+    event(1, 'message', { turn: 1, text: 'Hel' }),
+    event(2, 'message', { turn: 1, text: 'lo' }),
+    event(3, 'message', { turn: 2, text: 'Again' }),
+  ])
+  expect(entries.map((entry) => (entry.kind === 'message' ? entry.text : ''))).toEqual(['Hello', 'Again'])
+})
+
+test('T2: a result stands with its call, and a call without one has none', () => {
+  const entries = transcript([
+    event(1, 'tool_call', { turn: 1, call: 'a', tool: 'task_show', input: { id: 7 } }),
+    event(2, 'tool_call', { turn: 1, call: 'b', tool: 'claim', input: {} }),
+    event(3, 'tool_result', { turn: 1, call: 'a', tool: 'task_show', ok: true, output: 'Brief' }),
+  ])
+  expect(entries).toMatchObject([
+    { call: 'a', result: { ok: true, output: 'Brief' } },
+    { call: 'b', result: undefined },
+  ])
+})
+
+test('errors and notes are kept, turns and usage are not lines of their own', () => {
+  const kinds = transcript([
+    event(1, 'status', { code: 'started', text: 'Started' }),
+    event(2, 'status', { code: 'turn', text: 'Turn 1' }),
+    event(3, 'usage', { turn: 1 }),
+    event(4, 'error', { code: 'refused', text: 'The provider refused.' }),
+  ]).map(({ kind }) => kind)
+  expect(kinds).toEqual(['note', 'error'])
+})
