@@ -54,7 +54,7 @@ export const acceptInvitation = (
 
 const TIMEOUT_MS = 10_000
 
-async function request(method: 'GET' | 'POST', path: string, body?: unknown): Promise<unknown> {
+export async function request(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
   let response: Response
   try {
     response = await fetch(path, {
