@@ -6,7 +6,11 @@ const agent = (slug: string, name: string): Mentionable => ({
   handle: slug,
   actor: { kind: 'agent', id: slug, name, emoji: '🦉' },
 })
-const person = (id: string, name: string): Mentionable => ({ key: id, handle: name, actor: { kind: 'person', id, name } })
+const person = (id: string, name: string): Mentionable => ({
+  key: id,
+  handle: name,
+  actor: { kind: 'person', id, name },
+})
 const all = [
   agent('ada', 'Ada'),
   agent('ada-two', 'Ada the Second'),

@@ -64,7 +64,10 @@ export function mentionKeys(
 }
 
 /** The `@…` that is being typed at the caret, or undefined. */
-export function typedMention(text: string, caret: number): { readonly start: number; readonly query: string } | undefined {
+export function typedMention(
+  text: string,
+  caret: number,
+): { readonly start: number; readonly query: string } | undefined {
   const before = text.slice(0, caret)
   const start = before.lastIndexOf('@')
   if (start < 0) return undefined

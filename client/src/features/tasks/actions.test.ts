@@ -130,7 +130,8 @@ describe('actions', () => {
     const b = await actions.create({ title: 'B' })
     await actions.relate(a, b, 'blocks')
     await actions.relate(a, b, 'blocks')
-    const blockers = async () => (await list({ sort: 'created' }, ['todo', 'done'])).find((row) => row.id === b)?.blockers
+    const blockers = async () =>
+      (await list({ sort: 'created' }, ['todo', 'done'])).find((row) => row.id === b)?.blockers
     expect(await blockers()).toBe(1)
     await actions.setStatus([a], 'done')
     expect(await blockers()).toBe(0)
@@ -154,7 +155,12 @@ describe('lists', () => {
         expect(lines.rows).toBe(500)
         const seen: string[] = []
         for (let offset = 0; offset < 500; offset += 120) {
-          const page = await list({ group, sort }, groups.map((g) => g.key), 120, offset)
+          const page = await list(
+            { group, sort },
+            groups.map((g) => g.key),
+            120,
+            offset,
+          )
           expect(page[0]?.base).toBe(offset)
           seen.push(...page.map((row) => row.id))
         }

@@ -8,7 +8,16 @@
 import { tables } from '@hq/shared/schema/tables.ts'
 import type { SqlValue, Statement, WriteFunction } from '../../replica/hooks.ts'
 import type { Undoable } from '../../ui/undo.ts'
-import { type Assignee, cleanTitle, PRIORITY, plural, STATUS, type Task, type TaskPriority, type TaskStatus } from './model.ts'
+import {
+  type Assignee,
+  cleanTitle,
+  PRIORITY,
+  plural,
+  STATUS,
+  type Task,
+  type TaskPriority,
+  type TaskStatus,
+} from './model.ts'
 import { type OrderChange, type Ordered, place } from './order.ts'
 
 export interface ActionEnvironment {
@@ -83,7 +92,10 @@ export function taskActions(env: ActionEnvironment) {
     if (before.length === 0) return 0
     for (const part of chunks(before)) {
       await env.write([
-        { sql: `update tasks set ${assignments.join(', ')} where id = any($1::uuid[])`, params: [part.map((row) => row.id), ...params] },
+        {
+          sql: `update tasks set ${assignments.join(', ')} where id = any($1::uuid[])`,
+          params: [part.map((row) => row.id), ...params],
+        },
       ])
     }
     env.pushUndo({ label, undo: () => restore(before, columns, values) })
@@ -105,7 +117,8 @@ export function taskActions(env: ActionEnvironment) {
         // completed_at carries a clock and follows the status, so it is no test of who wrote last.
         const tested = columns.filter((column) => column !== 'completed_at' && column !== 'deleted_at')
         const still = tested.map(
-          (column) => `"${column}" is not distinct from $${columns.length + 2 + tested.indexOf(column)}::${typeOf(column)}`,
+          (column) =>
+            `"${column}" is not distinct from $${columns.length + 2 + tested.indexOf(column)}::${typeOf(column)}`,
         )
         statements.push({
           sql: `update tasks set ${old.join(', ')} where id = any($1::uuid[])${still.length > 0 ? ` and ${still.join(' and ')}` : ''}`,

@@ -98,7 +98,9 @@ export function linesOf(groups: readonly Group[], headings: boolean): Lines {
       return { kind: 'row', position: start.row + index - start.line - head, group: start.group }
     },
     lineOf: (position) => {
-      const start = starts.findLast((each) => each.group.open && each.row <= position && position < each.row + each.group.count)
+      const start = starts.findLast(
+        (each) => each.group.open && each.row <= position && position < each.row + each.group.count,
+      )
       return start ? start.line + head + position - start.row : -1
     },
   }

@@ -51,7 +51,9 @@ function conditions(view: TaskView, context: ListContext, p: Params): string {
   const words = view.q.trim().split(/\s+/).filter(Boolean)
   for (const word of words) {
     const pattern = p.add(`%${word.replace(/[\\%_]/g, '\\$&')}%`, 'text')
-    all.push(`(t.title ilike ${pattern} or t.description ilike ${pattern} or array_to_string(t.tags, ' ') ilike ${pattern})`)
+    all.push(
+      `(t.title ilike ${pattern} or t.description ilike ${pattern} or array_to_string(t.tags, ' ') ilike ${pattern})`,
+    )
   }
   // Subtasks stand under their parents, unless somebody looks for something: then each counts for itself.
   if (words.length === 0 && !view.assignee && !view.overdue) all.push('t.parent_id is null')

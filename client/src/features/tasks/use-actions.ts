@@ -30,7 +30,11 @@ export function useTaskActions(): TaskActions {
         write: (statements, options) =>
           canWrite
             ? write(statements, options)
-            : Promise.reject(new Error('You can look at everything here, but your role (viewer) may not change tasks. Ask an admin.')),
+            : Promise.reject(
+                new Error(
+                  'You can look at everything here, but your role (viewer) may not change tasks. Ask an admin.',
+                ),
+              ),
         query: (sql, params) => replica().query(sql, params),
         newId,
         pushUndo,

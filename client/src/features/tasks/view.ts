@@ -24,8 +24,6 @@ export interface TaskView {
   readonly stream: string | undefined
   readonly overdue: boolean
   readonly q: string
-  /** The task in the inspector. */
-  readonly task: string | undefined
 }
 
 /** The same, as search parameters: everything optional. */
@@ -38,13 +36,16 @@ export interface TaskSearch {
   readonly stream?: string
   readonly overdue?: true
   readonly q?: string
-  readonly task?: string
+  /** The cursor begins in the line for a new task. */
+  readonly create?: true
 }
 
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value : typeof value === 'number' ? String(value) : undefined
 const oneOf = <T extends string>(values: readonly T[], value: unknown): T | undefined =>
   values.find((each) => each === value)
+
+const isTrue = (value: unknown): boolean => value === true || value === 'true' || value === 1
 
 /** For a route's `validateSearch`. */
 export function readSearch(raw: Record<string, unknown>): TaskSearch {
@@ -56,9 +57,9 @@ export function readSearch(raw: Record<string, unknown>): TaskSearch {
     status: status.length > 0 ? status.join(',') : undefined,
     assignee: text(raw['assignee']),
     stream: text(raw['stream']),
-    overdue: raw['overdue'] === true || raw['overdue'] === 'true' || raw['overdue'] === 1 ? true : undefined,
+    overdue: isTrue(raw['overdue']) ? true : undefined,
     q: text(raw['q']),
-    task: text(raw['task']),
+    create: isTrue(raw['create']) ? true : undefined,
   })
 }
 
@@ -71,7 +72,6 @@ export const viewOf = (search: TaskSearch): TaskView => ({
   stream: search.stream,
   overdue: search.overdue ?? false,
   q: search.q ?? '',
-  task: search.task,
 })
 
 export const searchOf = (view: TaskView): TaskSearch =>
@@ -84,7 +84,6 @@ export const searchOf = (view: TaskView): TaskSearch =>
     stream: view.stream,
     overdue: view.overdue ? true : undefined,
     q: view.q.trim() === '' ? undefined : view.q,
-    task: view.task,
   })
 
 /** Something narrows the list, so that an empty one means 'nothing matches' and not 'nothing there'. */
