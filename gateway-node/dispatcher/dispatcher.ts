@@ -1,0 +1,446 @@
+/**
+ * Wakes this gateway's agents when there is work, and only then.
+ *
+ *  D1 A pass looks at the rows, without a model and without the network (P10); passes are serial, begun by changes of rows. A timer only serves what
+ *     time alone changes: rests, leases, the month's end.
+ *  D2 Only items addressed to this gateway, for agents that live here.
+ *  D3 One run per agent, at most `maxRunsAtOnce` per gateway; across agents the most urgent item first, ageing keeps all from starving (R4).
+ *  D4 An item is leased (owner, fencing number, end) in the transaction that opens its run. A lease that ended without its holder goes back, or
+ *     to `dead_letter` after the last attempt; nothing else is ever taken from a holder (P9).
+ *  D5 The verdict of the gates stands in `agents.gate…`, written when it changes; `null` means that nothing holds the agent back.
+ *  D6 `stop` gives leases back with their attempts; a removed agent's runs are aborted, and `agentStops` waits for them.
+ */
+import { join } from 'node:path'
+import { budgetSentence, budgetState } from '@hq/shared/domain/budget.ts'
+import { countFailures, judge, MAX_RUNS_AT_ONCE, type Verdict } from '@hq/shared/domain/gates.ts'
+import { derivedId } from '@hq/shared/domain/ids.ts'
+import { compareWork } from '@hq/shared/domain/runs.ts'
+import type { TableName } from '@hq/shared/schema/tables.ts'
+import type { Tx } from '@hq/shared/sync/contract.ts'
+import type { Actions } from '../local-api/actions.ts'
+import { gatewayActions } from '../local-api/gateway-actions.ts'
+import { createRuntimes, type Runtimes } from '../runtime/registry.ts'
+import type { GatewayContext, Service } from '../service.ts'
+import { type ItemState, itemState } from './actionable.ts'
+import { createMemory } from './memory.ts'
+import { type LiveRun, noteDeadLetter, startRun } from './run.ts'
+import {
+  type Agent,
+  cancelItem,
+  endOrphanedRuns,
+  type Item,
+  iso,
+  lease,
+  type Snapshot,
+  sweepItem,
+  takeSnapshot,
+} from './store.ts'
+
+export interface DispatcherOptions {
+  readonly runtimes?: Runtimes
+  readonly actions?: Actions
+  readonly maxRunsAtOnce?: number
+  /** How long a lease lasts without renewal, in ms. */
+  readonly leaseMs?: number
+  /** Changes that come within this time are looked at together, in ms. */
+  readonly settleMs?: number
+  /** The longest time between two passes, in ms. */
+  readonly sweepMs?: number
+}
+
+export interface Dispatcher extends Service {
+  /** Resolves when a pass that began after this call is done. */
+  pass(): Promise<void>
+  readonly live: () => readonly LiveRun[]
+}
+
+const WATCHED: readonly TableName[] = [
+  'agent_inbox_items',
+  'agents',
+  'agent_budgets',
+  'agent_commands',
+  'tasks',
+  'task_relations',
+  'gateways',
+  'workspace',
+]
+
+export function createDispatcher(context: GatewayContext, options: DispatcherOptions = {}): Dispatcher {
+  const { replica, gatewayId, tenantId, now, newId, log, processToken } = context
+  const runtimes = options.runtimes ?? createRuntimes(context)
+  const actions = options.actions ?? gatewayActions(context)
+  const { maxRunsAtOnce = MAX_RUNS_AT_ONCE, leaseMs = 60_000, settleMs = 20, sweepMs = 60_000 } = options
+  const memory = createMemory(join(context.home, 'dispatcher.json'), (message) => log('warn', message))
+  const live = new Map<string, LiveRun>()
+  /** What the last pass saw of each agent, to notice what people do. */
+  const seen = new Map<string, { paused: boolean; model: string | null; runtime: string; items: ReadonlySet<string> }>()
+  const noted = new Set<string>()
+  let running = false
+  let timer: NodeJS.Timeout | undefined
+  let current: Promise<void> | undefined
+  let queued: Promise<void> | undefined
+  const ends: (() => void)[] = []
+
+  function schedule(inMs: number): void {
+    if (!running) return
+    clearTimeout(timer)
+    timer = setTimeout(() => void pass(), Math.max(0, Math.min(inMs, sweepMs)))
+  }
+
+  /** D1: one at a time; calls during a pass share the one that follows it. */
+  function pass(): Promise<void> {
+    if (!current) {
+      current = once().finally(() => {
+        current = undefined
+      })
+      return current
+    }
+    queued ??= current.then(() => {
+      queued = undefined
+      return pass()
+    })
+    return queued
+  }
+
+  async function once(): Promise<void> {
+    if (!running) return
+    clearTimeout(timer)
+    let next: number | undefined
+    try {
+      next = await look()
+    } catch (error) {
+      log('error', 'a pass of the dispatcher failed; it will be repeated', {
+        error: error instanceof Error ? error.message : String(error),
+      })
+      next = now() + 5_000
+    }
+    if (running && !pending) schedule(next === undefined ? sweepMs : next - now() + 20)
+    if (pending) {
+      pending = false
+      schedule(settleMs)
+    }
+  }
+
+  /** Set when rows changed while a pass was looking. */
+  let pending = false
+  function onRows(changed: ReadonlyMap<TableName, unknown>): void {
+    if (!WATCHED.some((table) => changed.has(table))) return
+    if (current) pending = true
+    else schedule(settleMs)
+  }
+
+  /** One pass; when time alone will change something, in milliseconds since 1970. */
+  async function look(): Promise<number | undefined> {
+    let rows = await takeSnapshot(replica, gatewayId, now())
+    stopWhatIsOver(rows)
+    if (await sweep(rows)) rows = await takeSnapshot(replica, gatewayId, now())
+    noticePeople(rows)
+    await memory.save()
+
+    const states = new Map<string, ItemState>()
+    for (const item of rows.items) {
+      states.set(
+        item.id,
+        itemState(
+          item,
+          item.task_id === null ? undefined : rows.tasks.get(item.task_id),
+          blockersOf(rows, item),
+          now(),
+        ),
+      )
+    }
+    const over = rows.items.filter((item) => item.status !== 'leased' && states.get(item.id)?.state === 'over')
+    if (over.length > 0) {
+      await replica.write(async (tx) => {
+        for (const item of over) await cancelItem(tx, item, (states.get(item.id) as { why: string }).why, now())
+      })
+    }
+    await wake(rows, states)
+    const verdicts = new Map(rows.agents.map((agent) => [agent.id, verdictOf(rows, states, agent)]))
+    await publish(rows, verdicts)
+    const times = [...verdicts.values()].flatMap((verdict) =>
+      'until' in verdict && verdict.until !== undefined ? [verdict.until] : [],
+    )
+    for (const item of rows.items)
+      if (item.status === 'leased' && item.leased_until !== null && !isOurs(item))
+        times.push(Date.parse(item.leased_until))
+    return times.length === 0 ? undefined : Math.min(...times)
+  }
+
+  const isOurs = (item: Item): boolean => [...live.values()].some((run) => run.itemId === item.id)
+  const blockersOf = (rows: Snapshot, item: Item): readonly string[] =>
+    item.task_id === null ? [] : (rows.blockers.get(item.task_id) ?? [])
+
+  /** Starts runs, the most urgent first, until the gates are shut (D3). */
+  async function wake(rows: Snapshot, states: Map<string, ItemState>): Promise<void> {
+    for (;;) {
+      if (!running) return
+      const open = rows.agents.filter((agent) => verdictOf(rows, states, agent).code === 'open')
+      const ready = rows.items.filter(
+        (item) =>
+          item.status !== 'leased' &&
+          states.get(item.id)?.state === 'ready' &&
+          open.some((agent) => agent.id === item.agent_id),
+      )
+      const item = ready.sort((a, b) => compareWork(pickable(rows, a), pickable(rows, b), now()))[0]
+      const agent = open.find(({ id }) => id === item?.agent_id)
+      if (!item || !agent) return
+      states.set(item.id, { state: 'waits', why: 'It is being worked on.' })
+      await begin(rows, agent, item)
+    }
+  }
+
+  const pickable = (rows: Snapshot, item: Item) => ({
+    id: item.id,
+    priority: (item.task_id === null ? undefined : rows.tasks.get(item.task_id)?.priority) ?? item.priority,
+    createdAt: Date.parse(item.created_at),
+  })
+
+  /** D4. */
+  async function begin(rows: Snapshot, agent: Agent, item: Item): Promise<void> {
+    const runId = newId()
+    const { result: held } = await replica.write(
+      (tx) =>
+        lease(tx, item, {
+          id: runId,
+          tenantId,
+          gatewayId,
+          runtime: agent.runtime,
+          now: now(),
+          leaseMs,
+          owner: processToken,
+        }),
+      { runId },
+    )
+    if (!held) return
+    const title =
+      (item.task_id === null ? undefined : rows.tasks.get(item.task_id)?.title) ?? item.event_type.replaceAll('_', ' ')
+    const run = startRun(
+      { context, actions, runtime: runtimes.get(agent.runtime), leaseMs },
+      agent,
+      item,
+      held,
+      runId,
+      `“${title}”`,
+    )
+    live.set(runId, run)
+    log('info', 'agent woken', { agent: agent.slug, event: item.event_type, runId })
+    void run.ended.then(() => {
+      live.delete(runId)
+      return pass()
+    })
+  }
+
+  function verdictOf(rows: Snapshot, states: ReadonlyMap<string, ItemState>, agent: Agent): Verdict {
+    const items = rows.items.filter((item) => item.agent_id === agent.id)
+    const work = items.filter((item) => item.status !== 'leased').map((item) => states.get(item.id))
+    const times = work.flatMap((state) => (state?.state === 'waits' && state.at !== undefined ? [state.at] : []))
+    const held = work.find((state) => state?.state === 'waits' && state.at === undefined)
+    const foreign = items.filter((item) => item.status === 'leased' && item.leased_until !== null && !isOurs(item))
+    const run = [...live.values()].find(({ agentId }) => agentId === agent.id)
+    const money = rows.money.get(agent.id)
+    if (!money) throw new Error('a snapshot without the budget of an agent')
+    return judge({
+      now: now(),
+      gateway: {
+        status: rows.gateway?.status ?? 'ready',
+        pauseRequested: (rows.gateway?.pause_requested_at ?? null) !== null,
+      },
+      agent: {
+        status: agent.status,
+        statusReason: agent.status_reason,
+        pauseRequested: agent.pause_requested_at !== null,
+      },
+      working: run && { title: run.title },
+      runsAtOnce: live.size,
+      maxRunsAtOnce,
+      failures: countFailures(rows.ended.get(agent.id) ?? [], personActedAt(rows, agent.id)),
+      foreignLeaseUntil:
+        foreign.length === 0 ? undefined : Math.max(...foreign.map((item) => Date.parse(item.leased_until ?? ''))),
+      budget: { ...money, state: budgetState(money.limits, money.usage), monthEnd: rows.month.end },
+      work: {
+        actionable: work.filter((state) => state?.state === 'ready').length,
+        nextAt: times.length === 0 ? undefined : Math.min(...times),
+        heldBack: held?.state === 'waits' ? held.why : undefined,
+      },
+    })
+  }
+
+  const personActedAt = (rows: Snapshot, agentId: string): number =>
+    Math.max(memory.actedAt(agentId), rows.asked.get(agentId) ?? 0)
+
+  /** A person who resumes an agent, gives it another model, or new work, lets it try again. */
+  function noticePeople(rows: Snapshot): void {
+    for (const agent of rows.agents) {
+      const before = seen.get(agent.id)
+      const items = new Set(rows.items.filter((item) => item.agent_id === agent.id).map((item) => item.id))
+      const state = { paused: agent.pause_requested_at !== null, model: agent.model, runtime: agent.runtime, items }
+      seen.set(agent.id, state)
+      if (!before) continue
+      const resumed = before.paused && !state.paused
+      const changed = before.model !== state.model || before.runtime !== state.runtime
+      const newWork = rows.items.some(
+        (item) =>
+          item.agent_id === agent.id &&
+          item.attempt_count === 0 &&
+          item.lease_token === 0 &&
+          !before.items.has(item.id) &&
+          byPerson(item),
+      )
+      if (resumed || changed || newWork) memory.acted(agent.id, now())
+    }
+  }
+
+  const byPerson = (item: Item): boolean =>
+    (item.context['actor_type'] ?? 'human') === 'human' && item.event_type !== 'blocker_resolved'
+
+  /** Runs whose ground has gone: told to stop. Most stop softly, before their next model call. */
+  function stopWhatIsOver(rows: Snapshot): void {
+    for (const run of live.values()) {
+      const agent = rows.agents.find(({ id }) => id === run.agentId)
+      if (!agent) run.stop({ code: 'moved', why: 'The agent does not belong to this gateway any more.' }, 'hard')
+      else if (agent.status === 'removing') run.stop({ code: 'removed', why: 'The agent is being removed.' }, 'hard')
+    }
+  }
+
+  /** D4. True when something changed. */
+  async function sweep(rows: Snapshot): Promise<boolean> {
+    const dead = rows.items.filter(
+      (item) => item.status === 'leased' && !isOurs(item) && Date.parse(item.leased_until ?? iso(0)) <= now(),
+    )
+    const ids = [...live.keys()]
+    const orphans = await replica.query(
+      `select 1 from agent_runs r where r.gateway_id = $1 and r.status = 'running' and not (r.id = any($2::uuid[]))
+         and not exists (select 1 from agent_inbox_items i where i.run_id = r.id and i.status = 'leased') limit 1`,
+      [gatewayId, ids],
+    )
+    if (dead.length === 0 && orphans.length === 0) return false
+    await replica.write(async (tx) => {
+      for (const item of dead) {
+        if ((await sweepItem(tx, item, now())) === 'dead_letter')
+          await noteDeadLetter(tx, { tenantId, gatewayId }, item, iso(now()))
+      }
+      await endOrphanedRuns(tx, gatewayId, ids, now())
+    })
+    return true
+  }
+
+  /** D5. Also answers a request to pause in `agents.status`, and tells people about budgets and agents that gave up. */
+  async function publish(rows: Snapshot, verdicts: ReadonlyMap<string, Verdict>): Promise<void> {
+    const changes: ((tx: Tx) => Promise<void>)[] = []
+    for (const agent of rows.agents) {
+      const verdict = verdicts.get(agent.id)
+      if (!verdict) continue
+      const shut = verdict.code !== 'open'
+      const gate = {
+        code: shut ? verdict.code : null,
+        detail: shut ? verdict.detail : null,
+        until: shut && verdict.until !== undefined ? iso(verdict.until) : null,
+      }
+      const paused = agent.pause_requested_at !== null
+      const status =
+        paused && agent.status === 'ready' && verdict.code !== 'working'
+          ? 'paused'
+          : !paused && agent.status === 'paused'
+            ? 'ready'
+            : agent.status
+      const same =
+        agent.gate === gate.code && agent.gate_detail === gate.detail && timeOf(agent.gate_until) === timeOf(gate.until)
+      if (!same || status !== agent.status) {
+        changes.push(async (tx) => {
+          await tx.query('update agents set gate = $2, gate_detail = $3, gate_until = $4, status = $5 where id = $1', [
+            agent.id,
+            gate.code,
+            gate.detail,
+            gate.until,
+            status,
+          ])
+        })
+      }
+      changes.push(...newsOf(rows, agent, verdict))
+    }
+    if (changes.length > 0)
+      await replica.write(async (tx) => {
+        for (const change of changes) await change(tx)
+      })
+  }
+
+  function newsOf(rows: Snapshot, agent: Agent, verdict: Verdict): ((tx: Tx) => Promise<void>)[] {
+    const money = rows.money.get(agent.id)
+    const state = money && budgetState(money.limits, money.usage)
+    const news: {
+      key: string
+      type: 'budget_warned' | 'budget_exceeded' | 'run_failed'
+      title: string
+      body: string
+    }[] = []
+    if (money && state && (state.status === 'warned' || state.status === 'exceeded')) {
+      const type = state.status === 'warned' ? 'budget_warned' : 'budget_exceeded'
+      const title =
+        state.status === 'warned' ? `${agent.name} has used most of its budget` : `${agent.name} has used up its budget`
+      news.push({
+        key: `${type}:${agent.id}:${rows.month.key}`,
+        type,
+        title,
+        body: budgetSentence(money.limits, money.usage, state),
+      })
+    }
+    if (verdict.code === 'stalled') {
+      const lastAt = countFailures(rows.ended.get(agent.id) ?? [], personActedAt(rows, agent.id)).lastAt ?? 0
+      news.push({
+        key: `stalled:${agent.id}:${lastAt}`,
+        type: 'run_failed',
+        title: `${agent.name} has stopped trying`,
+        body: verdict.detail,
+      })
+    }
+    return news
+      .filter(({ key }) => !noted.has(key))
+      .map(({ key, type, title, body }) => async (tx) => {
+        await tx.query(
+          `insert into notifications (id, tenant_id, type, title, body, entity_type, entity_id, actor_type, dedup_key)
+           values ($1, $2, $3, $4, $5, 'agent', $6, 'system', $7) on conflict (id) do nothing`,
+          [derivedId('notification', tenantId, key), tenantId, type, title, body, agent.id, key],
+        )
+        noted.add(key)
+      })
+  }
+
+  async function end(runs: readonly LiveRun[], stop: Parameters<LiveRun['stop']>[0]): Promise<void> {
+    for (const run of runs) run.stop(stop, 'hard')
+    await Promise.all(runs.map((run) => run.ended))
+  }
+
+  return {
+    pass,
+    live: () => [...live.values()],
+    async start() {
+      if (running) return
+      running = true
+      await memory.load()
+      ends.push(replica.onChange(onRows))
+      ends.push(
+        context.agentStops.onStop((agentId, why) =>
+          end(
+            [...live.values()].filter((run) => run.agentId === agentId),
+            { code: 'removed', why },
+          ),
+        ),
+      )
+      await pass()
+    },
+    async stop() {
+      running = false
+      clearTimeout(timer)
+      for (const unsubscribe of ends.splice(0)) unsubscribe()
+      await current
+      await end([...live.values()], {
+        code: 'shutdown',
+        why: 'The gateway was shut down; the work goes on when it is back.',
+      })
+      await memory.save()
+    },
+  }
+}
+
+const timeOf = (time: string | null): number | null => (time === null ? null : Date.parse(time))

@@ -1,0 +1,37 @@
+/** The runtimes of this gateway. `openclaw` is to be added here when it exists. */
+import type { Enum } from '@hq/shared/schema/enums.ts'
+import type { GatewayContext, ModelInfo, RuntimeRegistry } from '../service.ts'
+import { type BuiltinOptions, createBuiltin } from './builtin/builtin.ts'
+import { readModelConfig } from './builtin/config.ts'
+import { listModels } from './builtin/providers.ts'
+import type { AgentRuntime } from './runtime.ts'
+
+export interface Runtimes extends RuntimeRegistry {
+  get(name: Enum<'agent_runtime'>): AgentRuntime | undefined
+}
+
+export function createRuntimes(
+  context: Pick<GatewayContext, 'home' | 'env' | 'now' | 'log' | 'problems'>,
+  options: BuiltinOptions & { readonly runtimes?: readonly AgentRuntime[] } = {},
+): Runtimes {
+  const all = options.runtimes ?? [createBuiltin(context, options)]
+  return {
+    get: (name) => all.find((runtime) => runtime.name === name),
+    runtimes: () => all.map((runtime) => runtime.name),
+    async models(signal): Promise<readonly ModelInfo[]> {
+      const read = await readModelConfig(context.home, context.env)
+      if (!read.ok) {
+        context.problems.report('models', read.message)
+        return []
+      }
+      const { config } = read
+      const listing = await listModels(config, signal)
+      if (listing.ok) {
+        context.problems.clear('model_list')
+        return listing.models
+      }
+      context.problems.report('model_list', listing.message)
+      return config.model === undefined ? [] : [{ provider: config.provider, model: config.model, demo: false }]
+    },
+  }
+}
