@@ -1,0 +1,24 @@
+/** Errors that a client may see: `{code, message}` with a status. Everything else becomes a 500 without its text. */
+import type { ErrorBody } from '@hq/shared/sync/protocol.ts'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+
+export class HttpError extends Error {
+  readonly status: ContentfulStatusCode
+  readonly body: ErrorBody
+  readonly headers: Readonly<Record<string, string>>
+  constructor(
+    status: ContentfulStatusCode,
+    code: string,
+    message: string,
+    more: Omit<ErrorBody, 'code' | 'message'> = {},
+    headers: Record<string, string> = {},
+  ) {
+    super(message)
+    this.status = status
+    this.body = { code, message, ...more }
+    this.headers = headers
+  }
+}
+
+export const unauthenticated = (): HttpError =>
+  new HttpError(401, 'unauthenticated', 'Please sign in: this session is unknown or has ended.')

@@ -1,0 +1,81 @@
+/**
+ * Replicas: which device a request is for.
+ *
+ *  1. A replica belongs to whoever used it first (a person or a gateway); anybody else gets 403.
+ *  2. A revoked replica gets 403 `revoked`; its outbox is then parked, not dropped.
+ *  3. The database is asked once in 30 s per replica, and again when access changed; `last_seen_at` moves at most once a minute, so that reading
+ *     makes no stream of writes.
+ */
+import { isUuid } from '@hq/shared/domain/ids.ts'
+import type { Principal } from '@hq/shared/sync/protocol.ts'
+import type { Pool } from '../database/pool.ts'
+import { HttpError } from '../errors.ts'
+import type { AccessChanges } from './context.ts'
+
+export interface Replicas {
+  /** Registers the replica at first sight, and throws unless `principal` may use it. */
+  check(principal: Principal, replicaId: string | undefined, label?: string | undefined): Promise<string>
+}
+
+const KNOWN_MS = 30_000
+const SEEN_MS = 60_000
+
+export function createReplicas(pool: Pool, changes: AccessChanges): Replicas {
+  const known = new Map<string, { owner: string; until: number }>()
+  changes.subscribe(() => known.clear())
+
+  return {
+    async check(principal, replicaId, label) {
+      if (!isUuid(replicaId))
+        throw new HttpError(400, 'malformed', 'The request names no replica (replica_id, a UUID).')
+      const owner = principal.kind === 'person' ? principal.person_id : principal.gateway_id
+      const cached = known.get(replicaId)
+      if (cached && cached.owner === owner && cached.until > Date.now()) return replicaId
+      await load(pool, principal, replicaId, owner, label)
+      known.set(replicaId, { owner, until: Date.now() + KNOWN_MS })
+      if (known.size > 20_000) known.clear()
+      return replicaId
+    },
+  }
+}
+
+async function load(
+  pool: Pool,
+  principal: Principal,
+  replicaId: string,
+  owner: string,
+  label: string | undefined,
+): Promise<void> {
+  const isPerson = principal.kind === 'person'
+  await pool.query(
+    `insert into replicas (id, tenant_id, replica_id, kind, label, person_id, gateway_id, last_seen_at)
+     values ($1, $2, $1, $3, $4, $5, $6, now()) on conflict (id) do nothing`,
+    [
+      replicaId,
+      principal.tenant_id,
+      isPerson ? 'browser' : 'gateway',
+      label?.slice(0, 200) ?? null,
+      isPerson ? owner : null,
+      isPerson ? null : owner,
+    ],
+  )
+  const { rows } = await pool.query<{ owner: string | null; tenant_id: string; revoked: boolean; stale: boolean }>(
+    `select coalesce(person_id, gateway_id) as owner, tenant_id, revoked_at is not null as revoked,
+            last_seen_at is null or last_seen_at < now() - make_interval(secs => $2) as stale
+       from replicas where id = $1`,
+    [replicaId, SEEN_MS / 1000],
+  )
+  const row = rows[0]
+  if (!row || row.tenant_id !== principal.tenant_id)
+    throw new HttpError(403, 'wrong_tenant', 'This replica belongs to another workspace.')
+  if (row.owner !== owner)
+    throw new HttpError(403, 'forbidden', 'This replica belongs to somebody else; this device needs a new one for you.')
+  if (row.revoked)
+    throw new HttpError(
+      403,
+      'revoked',
+      'This device was removed from the workspace. What is not sent yet is kept on it; ask an admin to let it in again.',
+    )
+  if (row.stale)
+    await pool.query('update replicas set last_seen_at = now(), updated_at = now() where id = $1', [replicaId])
+}

@@ -1,0 +1,250 @@
+/**
+ * `WS /v1/sync`: HTTP requests of one replica, multiplexed over one WebSocket (frames in `shared/sync/protocol.ts`).
+ *
+ *  1. The upgrade is authenticated and its origin checked like any request; the principal is looked up again every 30 s and whenever access
+ *     changed. Gone: close 4401; somebody else: 4403.
+ *  2. `cancel`, and the end of the socket, abort the request they belong to; nothing is answered then.
+ *  3. A socket has at most 200 requests in flight; more are answered 429. A frame over the limit, or one that is no frame, closes the socket (4400).
+ *  4. What a peer doesn't read is bounded: answers wait while `SEND_BUFFER` bytes are unsent, and a peer that reads nothing for a minute is cut off.
+ *  5. A peer that is gone without a word is noticed by the server's own pings.
+ */
+import type { IncomingMessage, Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import {
+  CLOSE,
+  type ClientFrame,
+  clientFrameSchema,
+  LIMITS,
+  type Principal,
+  type ServerFrame,
+  SYNC_SUBPROTOCOL,
+} from '@hq/shared/sync/protocol.ts'
+import { WebSocket, WebSocketServer } from 'ws'
+import { HttpError } from '../errors.ts'
+import type { ShapeResponse } from '../shapes/protocol.ts'
+import type { Env, Services } from './context.ts'
+import { isOwnHost, isOwnOrigin, type Site } from './security.ts'
+import type { ServeShape } from './shape-route.ts'
+
+const MAX_IN_FLIGHT = 200
+const RECHECK_MS = 30_000
+const PING_MS = 30_000
+const SEND_BUFFER = 4 * 1024 * 1024
+const STUCK_MS = 60_000
+/** A body of the largest size, quoted once more as a JSON string. */
+const MAX_FRAME = LIMITS.pushBytes * 2 + 64 * 1024
+
+export interface SyncSocketOptions {
+  readonly site: Site
+  readonly services: Services
+  readonly serveShape: ServeShape
+  /** Every other route, called in process. */
+  readonly fetch: (request: Request, env: Env['Bindings']) => Response | Promise<Response>
+}
+
+export interface SyncSockets {
+  readonly count: () => number
+  /** Closes all of them, with the code for a shutdown. */
+  close(): void
+}
+
+export function attachSyncSockets(server: Server, options: SyncSocketOptions): SyncSockets {
+  const wss = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_FRAME,
+    perMessageDeflate: false,
+    clientTracking: true,
+    handleProtocols: (offered) => (offered.has(SYNC_SUBPROTOCOL) ? SYNC_SUBPROTOCOL : false),
+  })
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => socket.destroy())
+    upgrade(request, socket, head, wss, options).catch((error: unknown) => {
+      options.services.log('error', 'A WebSocket could not be opened.', { error: String(error) })
+      socket.destroy()
+    })
+  })
+  return {
+    count: () => wss.clients.size,
+    close: () => {
+      for (const client of wss.clients) client.close(CLOSE.shuttingDown, 'the server is stopping')
+      wss.close()
+    },
+  }
+}
+
+const refuse = (socket: Duplex, status: string): void => {
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+}
+
+async function upgrade(
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  wss: WebSocketServer,
+  options: SyncSocketOptions,
+): Promise<void> {
+  const { site, services } = options
+  const path = (request.url ?? '').split('?')[0]
+  if (path !== '/v1/sync') return refuse(socket, '404 Not Found')
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers)) if (typeof value === 'string') headers.set(name, value)
+  if (!isOwnHost(site, request.headers.host)) return refuse(socket, '421 Misdirected Request')
+  if (!headers.has('authorization') && !isOwnOrigin(headers)) return refuse(socket, '403 Forbidden')
+  const principal = await services.authenticate(headers)
+  wss.handleUpgrade(request, socket, head, (ws) => {
+    // A browser sees the reason only after the upgrade: a refused upgrade looks like no network.
+    if (!principal) return ws.close(CLOSE.unauthenticated, 'please sign in')
+    if (ws.protocol !== SYNC_SUBPROTOCOL) return ws.close(CLOSE.protocol, `this server speaks ${SYNC_SUBPROTOCOL}`)
+    serve(ws, principal, headers, request.socket.remoteAddress ?? 'unknown', options)
+  })
+}
+
+function serve(ws: WebSocket, first: Principal, headers: Headers, address: string, options: SyncSocketOptions): void {
+  const { services } = options
+  const inFlight = new Map<number, AbortController>()
+  let principal = first
+  let alive = true
+
+  const recheck = async (): Promise<void> => {
+    const now = await services.authenticate(headers)
+    if (!now) return ws.close(CLOSE.unauthenticated, 'please sign in')
+    if (identityOf(now) !== identityOf(first))
+      return ws.close(CLOSE.forbidden, 'this connection belongs to somebody else')
+    principal = now
+  }
+  const recheckSafely = (): void => {
+    recheck().catch((error: unknown) =>
+      services.log('warn', 'Could not check who a socket belongs to; trying again later.', { error: String(error) }),
+    )
+  }
+  const rechecking = setInterval(recheckSafely, RECHECK_MS)
+  const unsubscribe = services.accessChanges.subscribe(recheckSafely)
+  const pinging = setInterval(() => {
+    if (!alive) return ws.terminate()
+    alive = false
+    ws.ping()
+  }, PING_MS)
+
+  const answer = async (frame: ClientFrame & { t: 'req' }): Promise<void> => {
+    const abort = new AbortController()
+    inFlight.set(frame.id, abort)
+    try {
+      const response = await respond(frame, principal, address, abort.signal, options)
+      await drained(ws)
+      if (!abort.signal.aborted) send(ws, { t: 'res', id: frame.id, ...response })
+    } finally {
+      if (inFlight.get(frame.id) === abort) inFlight.delete(frame.id)
+    }
+  }
+
+  ws.on('pong', () => (alive = true))
+  ws.on('message', (data, isBinary) => {
+    alive = true
+    const frame = isBinary ? undefined : readFrame(String(data))
+    if (!frame) return ws.close(CLOSE.protocol, 'not a frame of this protocol')
+    if (frame.t === 'ping') return send(ws, { t: 'pong', n: frame.n })
+    if (frame.t === 'cancel') {
+      inFlight.get(frame.id)?.abort()
+      inFlight.delete(frame.id)
+      return
+    }
+    if (inFlight.has(frame.id)) return ws.close(CLOSE.protocol, 'a request id was used twice')
+    if (inFlight.size >= MAX_IN_FLIGHT) {
+      return send(ws, {
+        t: 'res',
+        id: frame.id,
+        ...errorResponse(new HttpError(429, 'busy', `More than ${MAX_IN_FLIGHT} requests at once.`)),
+      })
+    }
+    answer(frame).catch((error: unknown) =>
+      services.log('error', 'A request over the WebSocket failed.', { error: String(error) }),
+    )
+  })
+  ws.on('error', (error) => services.log('debug', 'A WebSocket ended with an error.', { error: String(error) }))
+  ws.on('close', () => {
+    clearInterval(rechecking)
+    clearInterval(pinging)
+    unsubscribe()
+    for (const abort of inFlight.values()) abort.abort()
+    inFlight.clear()
+  })
+}
+
+const identityOf = (principal: Principal): string =>
+  principal.kind === 'person' ? principal.person_id : principal.gateway_id
+
+function readFrame(text: string): ClientFrame | undefined {
+  try {
+    return clientFrameSchema.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined // not JSON; the caller closes the socket and says so
+  }
+}
+
+type Answer = Omit<Extract<ServerFrame, { t: 'res' }>, 't' | 'id'>
+
+async function respond(
+  { method, path, headers, body }: ClientFrame & { t: 'req' },
+  principal: Principal,
+  address: string,
+  signal: AbortSignal,
+  { serveShape, fetch, services }: SyncSocketOptions,
+): Promise<Answer> {
+  try {
+    const url = new URL(path, 'http://hq.local')
+    if (url.pathname === '/v1/shape') {
+      // The bulk of all requests: no Request, no router.
+      const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+      return await textOf(
+        await serveShape({ principal, method, search: url.searchParams, header: (name) => lower.get(name), signal }),
+      )
+    }
+    const init: RequestInit = { method, headers: { ...headers, host: 'localhost' }, signal }
+    if (body !== undefined && method !== 'GET') init.body = body
+    const response = await fetch(new Request(url, init), { inProcess: { principal, address } })
+    return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() }
+  } catch (error) {
+    if (error instanceof HttpError) return errorResponse(error)
+    if (!signal.aborted)
+      services.log('error', 'A request failed.', {
+        path: path.split('?')[0],
+        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      })
+    return errorResponse(new HttpError(500, 'internal', 'Something went wrong in the server; its log says what.'))
+  }
+}
+
+const errorResponse = ({ status, body, headers }: HttpError): Answer => ({
+  status,
+  headers: { 'content-type': 'application/json', ...headers },
+  body: JSON.stringify(body),
+})
+
+async function textOf({ status, headers, body }: ShapeResponse): Promise<Answer> {
+  const text =
+    body === null
+      ? ''
+      : body instanceof Uint8Array
+        ? Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+        : await new Response(body).text()
+  return { status, headers: { ...headers }, body: text }
+}
+
+const send = (ws: WebSocket, frame: ServerFrame): void => {
+  if (ws.readyState === WebSocket.OPEN) ws.send(JSON.stringify(frame))
+}
+
+/** Waits until the peer has read most of what it was sent (4). */
+async function drained(ws: WebSocket): Promise<void> {
+  let least = ws.bufferedAmount
+  let since = Date.now()
+  while (ws.readyState === WebSocket.OPEN && ws.bufferedAmount > SEND_BUFFER) {
+    if (ws.bufferedAmount < least) {
+      least = ws.bufferedAmount
+      since = Date.now()
+    } else if (Date.now() - since > STUCK_MS) {
+      ws.terminate()
+    }
+    await new Promise((later) => setTimeout(later, 20))
+  }
+}
