@@ -1,0 +1,307 @@
+/**
+ * `POST /v1/mutations`: a batch of a replica's mutations, in one transaction.
+ *
+ *  1. `client_progress` of the replica is locked first: two pushes of one replica go one after the other. Whatever is acknowledged is in the same commit.
+ *  2. A `seq` at or below `last_seq` is a repeat: its stored result is returned, nothing is done. A gap is 409 `out_of_order` with the `expected_seq`.
+ *  3. Each new mutation stands or falls alone: what is malformed, too large, forbidden or refused by Postgres is recorded in `mutation_results`, and the next is
+ *     tried. Its `seq` is used up either way, so that an outbox never wedges on one bad entry.
+ *  4. What is nobody's fault (deadlock, full disk, shutdown) undoes the whole batch: tried again here, then 503.
+ */
+import { derivedId, isUuid } from '@hq/shared/domain/ids.ts'
+import {
+  LIMITS,
+  type Mutation,
+  mutationSchema,
+  PROTOCOL_VERSION,
+  type Principal,
+  type PushResponse,
+  type PushResult,
+  pushRequestSchema,
+} from '@hq/shared/sync/protocol.ts'
+import { type Client, type Pool, sqlState, transaction } from '../database/pool.ts'
+import { HttpError } from '../errors.ts'
+import type { AccessChanges, Log } from '../http/context.ts'
+import type { Replicas } from '../http/replicas.ts'
+import { loadStore } from './load.ts'
+import { type Entry, planMutation, Rejected } from './plan.ts'
+import { type Failure, rejectionOf } from './refusals.ts'
+
+export type Push = (principal: Principal, body: string, label?: string) => Promise<PushResponse>
+
+export interface PushServices {
+  readonly pool: Pool
+  readonly replicas: Replicas
+  readonly accessChanges: AccessChanges
+  readonly schemaVersion: string
+  readonly log: Log
+}
+
+const TRIES = 4
+/** Serialisation failure, deadlock, lock not available. */
+const AGAIN = new Set(['40001', '40P01', '55P03'])
+
+export const createPush =
+  (services: PushServices): Push =>
+  async (principal, body, label) => {
+    const request = readRequest(body, services.schemaVersion)
+    await services.replicas.check(principal, request.replica_id, label)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const response = await transaction(services.pool, (client) => pushBatch(client, principal, request))
+        if (request.touchesAccess) services.accessChanges.announce()
+        return response
+      } catch (error) {
+        const state = sqlState(error)
+        if (error instanceof HttpError || !state) throw error
+        if (AGAIN.has(state) && attempt < TRIES) {
+          await new Promise((later) => setTimeout(later, Math.random() * 50 * attempt))
+          continue
+        }
+        services.log('error', 'A push could not be stored.', {
+          state,
+          error: error instanceof Error ? error.message : String(error),
+        })
+        if (AGAIN.has(state) || /^(08|53|57)/.test(state)) {
+          const why = state === '53100' ? 'its disk is full' : 'its database is busy'
+          throw new HttpError(
+            503,
+            'busy',
+            `The server can't store changes just now: ${why}. They are kept here and sent again.`,
+            {},
+            { 'retry-after': '2' },
+          )
+        }
+        throw error
+      }
+    }
+  }
+
+type Item = { readonly seq: number | undefined; readonly mutationId: string | undefined } & (
+  | { readonly mutation: Mutation }
+  | { readonly problem: Rejected }
+)
+
+interface Request {
+  readonly replica_id: string
+  readonly items: Item[]
+  readonly touchesAccess: boolean
+}
+
+function readRequest(body: string, schemaVersion: string): Request {
+  let input: unknown
+  try {
+    input = JSON.parse(body)
+  } catch (error) {
+    throw new HttpError(400, 'malformed', `The push is not JSON: ${error instanceof Error ? error.message : ''}`)
+  }
+  const protocol = (input as { protocol?: unknown } | null)?.protocol
+  if (protocol !== undefined && protocol !== PROTOCOL_VERSION) {
+    throw new HttpError(
+      426,
+      'protocol',
+      `This server speaks protocol ${PROTOCOL_VERSION}, the app ${String(protocol)}. Reload the app, or update the server.`,
+    )
+  }
+  const parsed = pushRequestSchema.safeParse(input)
+  if (!parsed.success)
+    throw new HttpError(400, 'malformed', `The push is not of the agreed form: ${describe(parsed.error.issues)}`)
+  const { replica_id, schema_version, mutations } = parsed.data
+  if (schema_version > schemaVersion) {
+    throw new HttpError(
+      426,
+      'schema_too_new',
+      `The app (${schema_version}) is newer than the server (${schemaVersion}). Update the server; changes are kept until then.`,
+    )
+  }
+  const items = mutations.map(readItem)
+  const touchesAccess = items.some(
+    (item) =>
+      'mutation' in item && item.mutation.patches.some(({ table }) => table === 'people' || table === 'gateways'),
+  )
+  return { replica_id: replica_id.toLowerCase(), items, touchesAccess }
+}
+
+function readItem(input: unknown): Item {
+  const raw = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
+  const seq = Number.isSafeInteger(raw['seq']) ? (raw['seq'] as number) : undefined
+  const mutationId = isUuid(raw['mutation_id']) ? raw['mutation_id'] : undefined
+  const refused = (problem: Rejected): Item => ({ seq, mutationId, problem })
+  try {
+    if (JSON.stringify(input).length > LIMITS.mutationBytes) {
+      return refused(
+        new Rejected(
+          'too_large',
+          `This change is larger than ${LIMITS.mutationBytes / 1024 / 1024} MiB. Make it in smaller steps.`,
+        ),
+      )
+    }
+    const parsed = mutationSchema.safeParse(input)
+    if (parsed.success) return { seq, mutationId, mutation: parsed.data }
+    const tooMany = Array.isArray(raw['patches']) && raw['patches'].length > LIMITS.patchesPerMutation
+    if (tooMany)
+      return refused(
+        new Rejected(
+          'too_large',
+          `This change touches more than ${LIMITS.patchesPerMutation} rows. Make it in smaller steps.`,
+        ),
+      )
+    return refused(new Rejected('malformed', `The server can't read this change: ${describe(parsed.error.issues)}`))
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return refused(new Rejected('malformed', 'The server can’t read this change: it is nested too deep.'))
+  }
+}
+
+const describe = (issues: readonly { path: PropertyKey[]; message: string }[]): string =>
+  issues
+    .slice(0, 3)
+    .map(({ path, message }) => `${path.map(String).join('.') || 'it'}: ${message}`)
+    .join('; ')
+    .slice(0, 500)
+
+async function pushBatch(
+  client: Client,
+  principal: Principal,
+  { replica_id: replicaId, items }: Request,
+): Promise<PushResponse> {
+  const last = await lockProgress(client, principal.tenant_id, replicaId)
+  const numbered = number(items, last)
+  const repeats = numbered.filter(({ seq }) => seq <= last)
+  const fresh = numbered.filter(({ seq }) => seq > last)
+  const results: PushResult[] =
+    repeats.length > 0
+      ? await storedResults(
+          client,
+          replicaId,
+          repeats.map(({ seq }) => seq),
+        )
+      : []
+  if (fresh.length > 0) {
+    results.push(...(await applyAll(client, principal, replicaId, fresh)))
+    await client.query({
+      name: 'push_progress',
+      text: 'update client_progress set last_seq = $2, updated_at = clock_timestamp() where id = $1',
+      values: [replicaId, fresh.at(-1)?.seq],
+    })
+  }
+  return { last_seq: fresh.at(-1)?.seq ?? last, results }
+}
+
+async function lockProgress(client: Client, tenantId: string, replicaId: string): Promise<number> {
+  const select = {
+    name: 'push_lock',
+    text: 'select last_seq from client_progress where id = $1 for no key update',
+    values: [replicaId],
+  }
+  const found = await client.query<{ last_seq: string }>(select)
+  if (found.rows[0]) return Number(found.rows[0].last_seq)
+  await client.query(
+    'insert into client_progress (id, tenant_id, replica_id, last_seq) values ($1, $2, $1, 0) on conflict do nothing',
+    [replicaId, tenantId],
+  )
+  const made = await client.query<{ last_seq: string }>(select)
+  return Number(made.rows[0]?.last_seq ?? 0)
+}
+
+type Numbered = Item & { readonly seq: number }
+
+/** Gives an entry without a readable number the one that its place says; refuses gaps (2). */
+function number(items: readonly Item[], last: number): Numbered[] {
+  const numbered: Numbered[] = []
+  for (const item of items) {
+    const previous = numbered.at(-1)?.seq
+    const seq = item.seq ?? (previous ?? last) + 1
+    const expected = previous === undefined ? (seq <= last ? seq : last + 1) : previous + 1
+    if (seq !== expected || seq < 1) {
+      throw new HttpError(409, 'out_of_order', `The next change of this replica is number ${last + 1}, not ${seq}.`, {
+        expected_seq: last + 1,
+      })
+    }
+    numbered.push({ ...item, seq })
+  }
+  return numbered
+}
+
+async function storedResults(client: Client, replicaId: string, seqs: readonly number[]): Promise<PushResult[]> {
+  const { rows } = await client.query<PushResult & { seq: string }>(
+    `select seq, outcome, code, message from mutation_results where replica_id = $1 and seq = any ($2) and outcome = 'rejected'`,
+    [replicaId, seqs],
+  )
+  const rejected = new Map(rows.map((row) => [Number(row.seq), row]))
+  return seqs.map((seq) => {
+    const row = rejected.get(seq)
+    return row
+      ? rejectedResult(seq, new Rejected(row.code ?? 'invalid', row.message ?? ''))
+      : { seq, outcome: 'applied' as const }
+  })
+}
+
+const rejectedResult = (seq: number, { code, message }: Rejected): PushResult => ({
+  seq,
+  outcome: 'rejected',
+  code,
+  message,
+})
+
+async function applyAll(
+  client: Client,
+  principal: Principal,
+  replicaId: string,
+  fresh: readonly Numbered[],
+): Promise<PushResult[]> {
+  const results: PushResult[] = []
+  let rest: Numbered[] = [...fresh]
+  // Usually one turn: everything is planned in memory and written by one call. It takes another for each mutation that the database itself refuses.
+  while (rest.length > 0) {
+    const mutations = rest.flatMap((item) => ('mutation' in item ? [item.mutation] : []))
+    const store = await loadStore(client, principal.tenant_id, mutations)
+    const context = { principal, replicaId, store, now: Date.now() }
+    const planned = rest.map((item) => planItem(item, context, replicaId))
+    const { rows } = await client.query<{ outcome: { failed: null } | Failure }>({
+      name: 'push_apply',
+      text: 'select hq_apply($1, $2, $3) as outcome',
+      values: [principal.tenant_id, replicaId, JSON.stringify(planned.map(({ entry }) => entry))],
+    })
+    const outcome = rows[0]?.outcome
+    const done = outcome?.failed ?? planned.length
+    results.push(...planned.slice(0, done).map(({ result }) => result))
+    const failed = rest[done]
+    rest = rest.slice(done)
+    if (failed && outcome && outcome.failed !== null)
+      rest[0] = { seq: failed.seq, mutationId: failed.mutationId, problem: rejectionOf(outcome) }
+  }
+  return results
+}
+
+function planItem(
+  item: Numbered,
+  context: Parameters<typeof planMutation>[1],
+  replicaId: string,
+): { entry: Entry; result: PushResult } {
+  const { seq } = item
+  try {
+    if ('problem' in item) throw item.problem
+    return { entry: planMutation(item.mutation, context), result: { seq, outcome: 'applied' } }
+  } catch (error) {
+    if (!(error instanceof Rejected)) throw error
+    const mutationId = item.mutationId ?? derivedId('mutation', replicaId, String(seq))
+    const { code, message, detail } = error
+    return {
+      entry: {
+        seq,
+        mutation_id: mutationId,
+        ops: [],
+        audit: [],
+        clocks: [],
+        result: {
+          id: derivedId('result', replicaId, String(seq)),
+          outcome: 'rejected',
+          code,
+          message: message.slice(0, 1000),
+          detail,
+        },
+      },
+      result: rejectedResult(seq, error),
+    }
+  }
+}

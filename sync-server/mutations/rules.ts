@@ -1,0 +1,228 @@
+/**
+ * Rules of the domain that a constraint can't state: what a patch may do beyond table, row and column rights.
+ * Pure over the loaded rows; a refusal says what to do instead.
+ */
+import { type Role, roleAtLeast } from '@hq/shared/domain/access.ts'
+import { reviewRefusal } from '@hq/shared/domain/review.ts'
+import type { TableName } from '@hq/shared/schema/tables.ts'
+import type { Actor, Principal, RejectionCode } from '@hq/shared/sync/protocol.ts'
+import type { Values } from './merge.ts'
+import type { Store } from './store.ts'
+
+export interface Refusal {
+  readonly code: RejectionCode
+  readonly message: string
+}
+
+export interface RuleInput {
+  readonly before: Values | undefined
+  /** The whole row as it would be. */
+  readonly after: Values
+  /** The columns that really change. */
+  readonly changed: Values
+  readonly principal: Principal
+  readonly actor: Actor
+  readonly store: Store
+}
+
+export const ruleFor = (table: TableName): ((input: RuleInput) => Refusal | undefined) | undefined => RULES[table]
+
+const invalid = (message: string): Refusal => ({ code: 'invalid', message })
+const forbidden = (message: string): Refusal => ({ code: 'forbidden', message })
+const isAdmin = (principal: Principal): boolean => principal.kind === 'person' && roleAtLeast(principal.role, 'admin')
+const touches = (changed: Values, column: string): boolean => Object.hasOwn(changed, column)
+const blank = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''
+
+const onlyFromServer =
+  (what: string) =>
+  ({ before }: RuleInput): Refusal | undefined =>
+    before ? undefined : forbidden(what)
+
+const RULES: Partial<Record<TableName, (input: RuleInput) => Refusal | undefined>> = {
+  workspace: ({ before, changed }) => {
+    if (!before) return forbidden('A workspace is made by setting it up.')
+    if (changed['deleted_at']) return forbidden('The workspace itself is not deleted here.')
+    return touches(changed, 'name') && blank(changed['name']) ? invalid('Please give the workspace a name.') : undefined
+  },
+  gateways: onlyFromServer(
+    'A gateway comes in by registering with a token (Settings, Gateways), not by writing a row.',
+  ),
+  conflicts: onlyFromServer('Conflicts are recorded by the server.'),
+  people: peopleRule,
+  agents: agentRule,
+  agent_commands: commandRule,
+  tasks: taskRule,
+  task_relations: relationRule,
+  comments: commentRule,
+  entity_links: linkRule,
+}
+
+function peopleRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
+  if (!before) return forbidden('People join by an invitation (Settings, People).')
+  if (principal.kind !== 'person') return forbidden('Only people can change people.')
+  const was = before['role'] as Role
+  const self = before['id'] === principal.person_id
+  if (!self && !roleAtLeast(principal.role, was))
+    return forbidden(`You are ${principal.role} and can't change ${was === 'owner' ? 'an owner' : was}.`)
+  if (touches(changed, 'name') && blank(changed['name'])) return invalid('Please give a name.')
+  const loses = touches(changed, 'role') || changed['deleted_at']
+  if (touches(changed, 'role') && !roleAtLeast(principal.role, changed['role'] as Role)) {
+    return forbidden(`You are ${principal.role} and can't make somebody ${String(changed['role'])}.`)
+  }
+  if (loses && was === 'owner' && (after['role'] !== 'owner' || after['deleted_at'])) {
+    const others = [...store.all('people')].some(
+      (person) => person['id'] !== before['id'] && person['role'] === 'owner' && !person['deleted_at'],
+    )
+    if (!others) return forbidden('This is the only owner. Make somebody else an owner first.')
+  }
+  return undefined
+}
+
+/** Slugs that would be mistaken for something else in a mention, a branch or an address. */
+const RESERVED = new Set([
+  'admin',
+  'all',
+  'channel',
+  'everyone',
+  'here',
+  'hq',
+  'human',
+  'main',
+  'master',
+  'me',
+  'new',
+  'system',
+  'team',
+  'template',
+  'user',
+  'default',
+])
+
+function agentRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
+  if (touches(changed, 'name') && blank(changed['name'])) return invalid('Please give the agent a name.')
+  if (!before) {
+    const slug = String(after['slug'] ?? '')
+    if (!/^[a-z0-9-]{2,40}$/.test(slug) || slug.startsWith('-') || slug.endsWith('-')) {
+      return invalid(
+        `'${slug.slice(0, 50)}' can't be a slug: 2 to 40 lower-case letters, digits and hyphens, no hyphen at either end.`,
+      )
+    }
+    if (RESERVED.has(slug)) return invalid(`The slug '${slug}' is reserved. Please choose another.`)
+    if (principal.kind === 'gateway') return forbidden('Agents are made by people.')
+  }
+  if (touches(changed, 'reports_to_id') && changed['reports_to_id']) {
+    const seen = new Set([String(after['id'])])
+    for (let at: unknown = changed['reports_to_id']; at; at = store.get('agents', String(at))?.['reports_to_id']) {
+      if (seen.has(String(at))) return invalid('That would make an agent report to itself, directly or through others.')
+      seen.add(String(at))
+    }
+  }
+  return undefined
+}
+
+function commandRule({ before, after, changed, principal, actor, store }: RuleInput): Refusal | undefined {
+  if (before) return undefined
+  if (principal.kind === 'person') {
+    const by = after['requested_by']
+    if (by && by !== principal.person_id) return forbidden('A command is requested in your own name.')
+    if (after['requested_by_agent_id']) return forbidden('Only a gateway requests commands for an agent.')
+    if (changed['action'] === 'run_shell' && !isAdmin(principal))
+      return forbidden('Running shell commands takes the role admin.')
+  } else if (actor.type === 'agent' && after['requested_by_agent_id'] && after['requested_by_agent_id'] !== actor.id) {
+    return forbidden('A command is requested in the name of the agent that asks.')
+  }
+  const agent = after['agent_id'] ? store.get('agents', String(after['agent_id'])) : undefined
+  const moving = after['action'] === 'move' || after['action'] === 'remove'
+  if (agent && agent['gateway_id'] !== after['gateway_id'] && !moving) {
+    return invalid(`${String(agent['name'])} belongs to another gateway than the one this command is addressed to.`)
+  }
+  return undefined
+}
+
+function taskRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
+  if (touches(changed, 'title') && blank(changed['title'])) return invalid('Please give the task a title.')
+  if (after['assignee_agent_id'] && after['assignee_person_id'])
+    return invalid('A task is assigned to one: an agent or a person.')
+  if (
+    !before &&
+    principal.kind === 'person' &&
+    after['created_by_id'] &&
+    after['created_by_id'] !== principal.person_id
+  ) {
+    return forbidden('A task is created in your own name.')
+  }
+  if (touches(changed, 'parent_id') && changed['parent_id']) {
+    const parent = store.get('tasks', String(changed['parent_id']))
+    if (changed['parent_id'] === after['id']) return invalid('A task cannot be its own subtask.')
+    if (parent?.['parent_id']) return invalid('Subtasks are one level deep: that task is a subtask itself.')
+    for (const task of store.all('tasks')) {
+      if (task['parent_id'] === after['id'] && !task['deleted_at'])
+        return invalid('Subtasks are one level deep: this task has subtasks of its own.')
+    }
+  }
+  return undefined
+}
+
+function relationRule({ after, changed, store }: RuleInput): Refusal | undefined {
+  const source = String(after['source_task_id'])
+  const target = String(after['target_task_id'])
+  if (source === target) return invalid('A task cannot be related to itself.')
+  if (after['relation_type'] !== 'blocks' || after['deleted_at']) return undefined
+  if (!touches(changed, 'relation_type') && !touches(changed, 'deleted_at')) return undefined
+  const seen = new Set<string>()
+  const stack = [target]
+  for (let at = stack.pop(); at !== undefined; at = stack.pop()) {
+    if (at === source) return invalid('That would make the tasks wait for each other in a circle.')
+    if (seen.has(at)) continue
+    seen.add(at)
+    stack.push(...store.blockedBy(at))
+  }
+  return undefined
+}
+
+function commentRule({ before, after, changed, principal, actor }: RuleInput): Refusal | undefined {
+  if (touches(changed, 'body') && blank(changed['body'])) return invalid('A comment needs some text.')
+  if (!before) {
+    const expected =
+      actor.type === 'human'
+        ? after['actor_person_id'] === actor.id
+        : actor.type === 'system' || after['actor_agent_id'] === actor.id
+    return after['actor_type'] === actor.type && expected
+      ? undefined
+      : forbidden('A comment is written in its author’s own name.')
+  }
+  const own =
+    principal.kind === 'person'
+      ? before['actor_person_id'] === principal.person_id
+      : before['actor_type'] !== 'human' && before['actor_agent_id'] === actor.id
+  return own || isAdmin(principal) ? undefined : forbidden('Only its author or an admin can change a comment.')
+}
+
+function linkRule({ before, after, changed, principal, actor }: RuleInput): Refusal | undefined {
+  const byPerson = principal.kind === 'person'
+  if (!before) {
+    if (after['is_deliverable'] === true) {
+      const refused = reviewRefusal(undefined, after['review_status'] ?? null, byPerson)
+      if (refused) return invalid(refused)
+    }
+    const person = after['submitted_by_person_id']
+    if (person && (!byPerson || person !== principal.person_id))
+      return forbidden('A deliverable is submitted in your own name.')
+    const agent = after['submitted_by_agent_id']
+    if (agent && (byPerson || (actor.type === 'agent' && agent !== actor.id)))
+      return forbidden('A deliverable is submitted by the agent that made it.')
+    return undefined
+  }
+  if (touches(changed, 'review_status')) {
+    const refused = reviewRefusal(before['review_status'] ?? null, changed['review_status'], byPerson)
+    if (refused) return byPerson ? invalid(refused) : forbidden(refused)
+  }
+  if (
+    touches(changed, 'reviewed_by') &&
+    changed['reviewed_by'] &&
+    (!byPerson || changed['reviewed_by'] !== principal.person_id)
+  ) {
+    return forbidden('A verdict is given in your own name.')
+  }
+  return undefined
+}
