@@ -24,12 +24,12 @@ interface EntryRow {
 }
 
 const ENTRIES = `select seq::text, mutation_id, state, to_jsonb(created_at) #>> '{}' as created_at, actor_type, actor_id, run_id, code, message, patches
-  from sync.entries`
+  from sync.entries e`
 
 type Querying = Pick<PGlite, 'query'>
 
 export async function readOutbox(db: Querying): Promise<OutboxEntry[]> {
-  const { rows } = await db.query<EntryRow>(`${ENTRIES} order by seq`)
+  const { rows } = await db.query<EntryRow>(`${ENTRIES} order by e.seq`)
   return rows.map(toEntry)
 }
 
@@ -87,7 +87,7 @@ export async function importOutbox(replica: Replica, lines: string): Promise<Imp
 export type Edits = Record<string, Record<string, Record<string, unknown>>>
 
 export async function rejectedEntry(db: Querying, seq: number): Promise<EntryRow> {
-  const { rows } = await db.query<EntryRow>(`${ENTRIES} where seq = $1`, [seq])
+  const { rows } = await db.query<EntryRow>(`${ENTRIES} where e.seq = $1`, [seq])
   const entry = rows[0]
   if (!entry) throw new Error(`Mutation ${seq} is not in the outbox.`)
   if (entry.state !== 'rejected')

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { addAck, placeAcks, settleable } from './settle.ts'
+
+const positions = (entries: Record<string, number>) => new Map(Object.entries(entries).map(([table, at]) => [table, BigInt(at)]))
+const all = { tasks: 100, comments: 100, mutation_results: 100 }
+
+test('E1: a mutation waits for every shape that it touched', () => {
+  const unsettled = [{ seq: 1, tables: ['tasks', 'comments'] }]
+  const acks = [{ seq: 1, lsn: 50n }]
+  expect(settleable(unsettled, acks, positions({ ...all, comments: 49 }))).toEqual({ upto: 0, lagging: ['comments'] })
+  expect(settleable(unsettled, acks, positions({ ...all, comments: 50 }))).toEqual({ upto: 1, lagging: [] })
+})
+
+test('E1: without the answer of the push it also waits for the shape with refusals', () => {
+  const acks = [{ seq: 1, lsn: 50n }]
+  const at = positions({ ...all, mutation_results: 49 })
+  expect(settleable([{ seq: 1, tables: ['tasks'] }], acks, at).lagging).toEqual(['mutation_results'])
+  expect(settleable([{ seq: 1, tables: ['tasks'], applied: true }], acks, at).upto).toBe(1)
+})
+
+test('E1: a table that this replica does not sync holds nothing up', () => {
+  expect(settleable([{ seq: 1, tables: ['audit_log'] }], [{ seq: 1, lsn: 50n }], positions(all)).upto).toBe(1)
+})
+
+test('E2: a later mutation does not settle before an earlier one', () => {
+  const unsettled = [
+    { seq: 1, tables: ['comments'] },
+    { seq: 2, tables: ['tasks'] },
+  ]
+  const verdict = settleable(unsettled, [{ seq: 2, lsn: 50n }], positions({ ...all, comments: 10 }))
+  expect(verdict).toEqual({ upto: 0, lagging: ['comments'] })
+})
+
+test('E1: the smallest acknowledgement that covers a mutation decides, so that a busy writer is not held up by its newest one', () => {
+  const unsettled = [
+    { seq: 1, tables: ['tasks'] },
+    { seq: 2, tables: ['tasks'] },
+  ]
+  const acks = [
+    { seq: 1, lsn: 90n },
+    { seq: 2, lsn: 200n },
+  ]
+  expect(settleable(unsettled, acks, positions(all))).toEqual({ upto: 1, lagging: ['tasks', 'mutation_results'] })
+})
+
+test('an acknowledgement out of a snapshot counts once its shape has said where it stands', () => {
+  const acks = addAck([], { seq: 3, lsn: undefined }, 1)
+  expect(settleable([{ seq: 3, tables: [] }], acks, positions(all)).lagging).toEqual(['client_progress'])
+  expect(settleable([{ seq: 3, tables: [] }], placeAcks(acks, 80n), positions(all)).upto).toBe(3)
+})
+
+test('acknowledgements nobody waits for are dropped; of two for one seq the earlier position stays', () => {
+  const acks = addAck(
+    [
+      { seq: 1, lsn: 10n },
+      { seq: 2, lsn: 20n },
+    ],
+    { seq: 3, lsn: 30n },
+    2,
+  )
+  expect(acks.map(({ seq }) => seq)).toEqual([2, 3])
+  expect(addAck(acks, { seq: 3, lsn: 99n }, 2)).toEqual(acks)
+})
