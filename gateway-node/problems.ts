@@ -1,17 +1,25 @@
-/** What is wrong with this gateway right now. `onChange` tells the heartbeat, which publishes it. */
+/** What is wrong with this gateway right now. */
 import type { Problem, Problems } from './service.ts'
 
-export function createProblems(onChange: () => void = () => undefined): Problems {
+export function createProblems(): Problems {
   const present = new Map<string, Problem>()
+  const listeners = new Set<() => void>()
+  const changed = (): void => {
+    for (const listener of [...listeners]) listener()
+  }
   return {
     report: (code, message) => {
       if (present.get(code)?.message === message) return
       present.set(code, { code, message })
-      onChange()
+      changed()
     },
     clear: (code) => {
-      if (present.delete(code)) onChange()
+      if (present.delete(code)) changed()
     },
     list: () => [...present.values()],
+    onChange: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }

@@ -1,10 +1,10 @@
 /**
  * What the parts of a gateway give each other. `daemon.ts` makes one `GatewayContext` and hands it to each part's factory:
  *
- *   gateway-node/runner/runner.ts         createRunner(context, runtimes)      → Service
- *   gateway-node/runtime/registry.ts      createRuntimes(context)              → RuntimeRegistry
- *   gateway-node/dispatcher/dispatcher.ts createDispatcher(context, runtimes)  → Service
- *   gateway-node/local-api/server.ts      createLocalApi(context)              → Service
+ *   gateway-node/runtime/registry.ts      createRuntimes(context)                → RuntimeRegistry
+ *   gateway-node/runner/runner.ts         createRunner(context, runtimes)        → Service
+ *   gateway-node/dispatcher/dispatcher.ts createDispatcher(context, {runtimes})  → Service
+ *   gateway-node/local-api/server.ts      createLocalApi(context)                → Service
  *
  * Parts know each other only through this file.
  */
@@ -37,6 +37,8 @@ export interface Problems {
   report(code: string, message: string): void
   clear(code: string): void
   list(): readonly Problem[]
+  /** Returns the end of the subscription. */
+  onChange(listener: () => void): () => void
 }
 
 export interface ModelInfo {

@@ -40,6 +40,8 @@ export interface Repository {
 
 export async function openRepository(gitdir: string): Promise<Repository> {
   await createIfMissing(gitdir)
+  await fs.mkdir(join(gitdir, 'info'), { recursive: true })
+  await writeFileAtomically(join(gitdir, 'info/exclude'), EXCLUDE)
   // Parsed packs and trees are kept for the life of the repository object; objects never change.
   const cache = {}
   const at = { fs: atomicFs, gitdir, cache }
@@ -93,6 +95,10 @@ async function createIfMissing(gitdir: string): Promise<void> {
   await fs.writeFile(join(aside, 'config'), CONFIG)
   await fs.rename(aside, gitdir)
 }
+
+/** Never committed in any worktree: an agent's connection to its gateway holds a token. */
+export const NEVER_COMMITTED = ['.hq-agent.json', 'node_modules']
+const EXCLUDE = `${NEVER_COMMITTED.join('\n')}\n`
 
 /** isomorphic-git's own would tell git that the file system knows neither links nor letter case. */
 const CONFIG = `[core]

@@ -230,6 +230,17 @@ describe('changes', () => {
     expectSound(home)
   })
 
+  it("never hold an agent's connection file, not even when it was added by force", async () => {
+    const { workspaces } = await setUp()
+    const folder = await provision(workspaces)
+    await writeFiles(folder, { '.hq-agent.json': '{"token":"secret"}', 'note.md': 'x' })
+    await workspaces.commit('wanda', 'Note', GATEWAY_AUTHOR)
+    expect(git(folder, 'ls-files', '.hq-agent.json')).toBe('')
+    git(folder, 'add', '--force', '.hq-agent.json')
+    await workspaces.commit('wanda', 'By force', GATEWAY_AUTHOR)
+    expect((await workspaces.list('wanda')).map(({ path }) => path)).not.toContain('.hq-agent.json')
+  })
+
   it('are kept although one of them cannot be committed', async () => {
     const { workspaces } = await setUp()
     const folder = await provision(workspaces)

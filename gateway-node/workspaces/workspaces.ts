@@ -21,7 +21,7 @@ import {
 } from './contract.ts'
 import { fillTemplate } from './fill.ts'
 import { assertSlug, branchPrefix, isCode, resolveInside } from './paths.ts'
-import { openRepository, writeFileAtomically } from './repository.ts'
+import { NEVER_COMMITTED, openRepository, writeFileAtomically } from './repository.ts'
 import { createSystemGit, type SystemGit } from './system-git.ts'
 import { type ReadTemplate, readTemplates } from './templates.ts'
 import { openWorktrees, realFolder } from './worktrees.ts'
@@ -234,7 +234,12 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
       return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : []))
     },
     head,
-    list: async (slug) => (await repository.list(await head(slug))).map(({ path, sha }) => ({ path, sha })),
+    list: async (slug) => {
+      const files = await repository.list(await head(slug))
+      // Also when somebody has committed one by force.
+      const wanted = files.filter(({ path }) => !path.split('/').some((part) => NEVER_COMMITTED.includes(part)))
+      return wanted.map(({ path, sha }) => ({ path, sha }))
+    },
     readBlob: repository.readBlob,
     readText: async (slug, path) => {
       await mustOwn(slug)

@@ -1,0 +1,238 @@
+/**
+ * Who this gateway is, and how it became so.
+ *
+ * `credentials.json` (0600) in the home folder says who: `{url, gateway_id, tenant_id, slug, token}`. `registration.json`, which the server beside
+ * it writes into the same folder, or `HQ_REGISTRATION_TOKEN`, lets it become somebody.
+ *
+ *  C1 Credentials once had are used without asking the server: a gateway starts without a network.
+ *  C2 A `registration.json` beside credentials means that the server doesn't know them any more (another database). Only when the server says so
+ *     itself is the gateway registered anew; everything of the former one moves to `former-<time>/`, nothing is deleted.
+ *  C3 Waiting for a server that isn't up yet never ends by itself; what the server refuses ends at once with its reason.
+ */
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { errorBodySchema, sessionResponseSchema } from '@hq/shared/sync/protocol.ts'
+import { z } from 'zod'
+import { checkServerUrl, type GatewayConfig, SetupError } from './config.ts'
+import type { Log } from './service.ts'
+import { isCode } from './workspaces/paths.ts'
+import { writeFileAtomically } from './workspaces/repository.ts'
+
+const credentialsSchema = z.object({
+  url: z.string(),
+  gateway_id: z.uuid(),
+  tenant_id: z.uuid(),
+  slug: z.string(),
+  token: z.string().min(1),
+})
+export type Credentials = z.infer<typeof credentialsSchema>
+
+const offerSchema = z.object({
+  url: z.string().optional(),
+  server_url: z.string().optional(),
+  token: z.string().min(1),
+  slug: z.string().optional(),
+  label: z.string().optional(),
+})
+
+const answerSchema = z.object({
+  gateway_id: z.uuid(),
+  tenant_id: z.uuid(),
+  slug: z.string().optional(),
+  token: z.string().min(1),
+})
+
+export interface RegistrationOptions {
+  readonly config: GatewayConfig
+  readonly log: Log
+  readonly signal: AbortSignal
+  readonly fetch?: typeof globalThis.fetch
+  readonly now?: () => number
+  /** How often to look for `registration.json`, and the first pause between tries, in ms. */
+  readonly lookMs?: number
+  /** How long to wait for `registration.json` at all, in ms; the server may be starting. */
+  readonly patienceMs?: number
+}
+
+interface Offer {
+  readonly url: string
+  readonly token: string
+  readonly slug: string
+  readonly label: string
+}
+
+export async function obtainCredentials(options: RegistrationOptions): Promise<Credentials> {
+  const { config, log } = options
+  const known = await readCredentials(config.home)
+  if (known) {
+    const offer = await readOffer(config)
+    const credentials = config.serverUrl
+      ? { ...known, url: config.serverUrl }
+      : offer
+        ? { ...known, url: offer.url }
+        : known
+    if (!offer || !(await isForgotten(credentials, options))) {
+      if (credentials.url !== known.url) await writeCredentials(config.home, credentials)
+      return credentials
+    }
+    const aside = await setAside(config.home, options.now?.() ?? Date.now())
+    log('warn', 'The server does not know this gateway any more; it registers anew, and what it had is kept', {
+      kept: aside,
+    })
+  }
+  const offer = await waitForOffer(options)
+  const credentials = await register(offer, options)
+  await writeCredentials(config.home, credentials)
+  await rm(offerFile(config.home), { force: true })
+  log('info', 'Registered', { gateway: credentials.gateway_id, slug: credentials.slug, server: credentials.url })
+  return credentials
+}
+
+const credentialsFile = (home: string): string => join(home, 'credentials.json')
+const offerFile = (home: string): string => join(home, 'registration.json')
+
+async function readCredentials(home: string): Promise<Credentials | undefined> {
+  const text = await readText(credentialsFile(home))
+  if (text === undefined) return undefined
+  try {
+    return credentialsSchema.parse(JSON.parse(text))
+  } catch (error) {
+    throw new SetupError(
+      'credentials',
+      `${credentialsFile(home)} can't be read, so the gateway doesn't know who it is. Restore it from a backup, or delete it to register anew.`,
+      { cause: error },
+    )
+  }
+}
+
+const writeCredentials = (home: string, credentials: Credentials): Promise<void> =>
+  writeFileAtomically(credentialsFile(home), `${JSON.stringify(credentials, null, 2)}\n`, 0o600)
+
+async function readOffer(config: GatewayConfig): Promise<Offer | undefined> {
+  const { registrationToken, serverUrl, slug, label } = config
+  const text = await readText(offerFile(config.home))
+  if (text !== undefined) {
+    let json: unknown
+    try {
+      json = JSON.parse(text)
+    } catch (error) {
+      throw new SetupError(
+        'not_registered',
+        `${offerFile(config.home)} is not JSON. Restart the server: it writes the file anew.`,
+        { cause: error },
+      )
+    }
+    const said = offerSchema.safeParse(json)
+    const url = serverUrl ?? said.data?.url ?? said.data?.server_url
+    if (said.success && url) {
+      return {
+        url: checkServerUrl(url),
+        token: said.data.token,
+        slug: said.data.slug ?? slug,
+        label: said.data.label ?? label,
+      }
+    }
+  }
+  if (!registrationToken) return undefined
+  if (!serverUrl)
+    throw new SetupError(
+      'server_url',
+      'HQ_REGISTRATION_TOKEN is set, but not HQ_SERVER_URL. Give the address of the HQ server.',
+    )
+  return { url: serverUrl, token: registrationToken, slug, label }
+}
+
+async function waitForOffer(options: RegistrationOptions): Promise<Offer> {
+  const { config, signal, log, lookMs = 200, patienceMs = 60_000 } = options
+  const start = Date.now()
+  for (let looks = 0; ; looks++) {
+    signal.throwIfAborted()
+    const offer = await readOffer(config)
+    if (offer) return offer
+    if (Date.now() - start > patienceMs) {
+      throw new SetupError(
+        'not_registered',
+        `This gateway isn't registered, and no registration came into ${config.home}. Start it with the server (npm start), or set HQ_SERVER_URL and HQ_REGISTRATION_TOKEN (Settings, Gateways).`,
+      )
+    }
+    if (looks === 0) log('info', 'Waiting for the server to offer a registration', { folder: config.home })
+    await sleep(lookMs, undefined, { signal })
+  }
+}
+
+async function register(offer: Offer, options: RegistrationOptions): Promise<Credentials> {
+  const { signal, log, fetch = globalThis.fetch, lookMs = 200 } = options
+  const body = JSON.stringify({ token: offer.token, slug: offer.slug, label: offer.label })
+  for (let attempt = 0; ; attempt++) {
+    let response: Response | undefined
+    try {
+      response = await fetch(`${offer.url}/v1/gateways/register`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body,
+        redirect: 'error',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(15_000)]),
+      })
+    } catch (error) {
+      signal.throwIfAborted()
+      if (attempt === 0)
+        log('info', 'The server does not answer yet; trying again', { server: offer.url, reason: String(error) })
+    }
+    if (response?.ok) {
+      const answer = answerSchema.parse(await response.json())
+      const { gateway_id, tenant_id, token } = answer
+      return { url: offer.url, gateway_id, tenant_id, token, slug: answer.slug ?? offer.slug }
+    }
+    if (response && response.status < 500 && response.status !== 429 && response.status !== 408) {
+      const said = errorBodySchema.safeParse(await response.json().catch(() => ({})))
+      throw new SetupError(
+        'registration_refused',
+        `The server at ${offer.url} refused to register this gateway: ${said.data?.message ?? `status ${response.status}`}`,
+      )
+    }
+    await sleep(Math.min(lookMs * 2 ** attempt, 10_000), undefined, { signal })
+  }
+}
+
+/** True only when the server itself answers that it knows no such gateway (C2). */
+async function isForgotten(
+  { url, token, gateway_id }: Credentials,
+  { fetch = globalThis.fetch, signal }: RegistrationOptions,
+): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/v1/session`, {
+      headers: { authorization: `Bearer ${token}` },
+      redirect: 'error',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(5_000)]),
+    })
+    if (response.status === 401) return true
+    if (!response.ok) return false
+    const { principal } = sessionResponseSchema.parse(await response.json())
+    return principal === null || principal.kind !== 'gateway' || principal.gateway_id !== gateway_id
+  } catch {
+    signal.throwIfAborted()
+    // Not reached, or not an HQ server: nothing is known, so nothing is given up.
+    return false
+  }
+}
+
+/** Moves all but the offer and the lock into a folder of its own. */
+async function setAside(home: string, now: number): Promise<string> {
+  const aside = `former-${new Date(now).toISOString().replaceAll(/[-:.]/g, '')}`
+  await mkdir(join(home, aside), { mode: 0o700 })
+  for (const name of await readdir(home)) {
+    if (name.startsWith('former-') || name === 'registration.json' || name.startsWith('gateway.lock')) continue
+    await rename(join(home, name), join(home, aside, name))
+  }
+  return aside
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
