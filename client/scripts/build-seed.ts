@@ -48,7 +48,9 @@ export async function buildSeed(): Promise<SeedInfo> {
   return info
 }
 
-async function makeDataDirectory(migrations: readonly Migration[]): Promise<{ tar: Uint8Array; schemaVersion: string }> {
+async function makeDataDirectory(
+  migrations: readonly Migration[],
+): Promise<{ tar: Uint8Array; schemaVersion: string }> {
   const db = await PGlite.create({ initDbStartParams: ['--wal-segsize=1'] })
   try {
     const schemaVersion = await migrateReplica(db, migrations)
@@ -75,7 +77,8 @@ async function readMigrations(): Promise<Migration[]> {
 
 async function hashOfInputs(migrations: readonly Migration[]): Promise<string> {
   const hash = createHash('sha256')
-  for (const { name, sql } of [...migrations].sort((a, b) => a.name.localeCompare(b.name))) hash.update(name).update(sql)
+  for (const { name, sql } of [...migrations].sort((a, b) => a.name.localeCompare(b.name)))
+    hash.update(name).update(sql)
   const sources = ['schema', 'sync'].map((folder) => join(root, 'shared', folder))
   for (const folder of sources) {
     const names = (await readdir(folder)).filter((name) => name.endsWith('.ts') && !name.includes('.test.'))

@@ -9,22 +9,60 @@
 // Additionally, you should also exclude this file from your linter and/or formatter to prevent it from being checked or modified.
 
 import { Route as rootRouteImport } from './routes/__root'
+import { Route as AppRouteImport } from './routes/_app'
+import { Route as SetupRouteImport } from './routes/setup'
+import { Route as SignInRouteImport } from './routes/sign-in'
 import { Route as AppIndexRouteImport } from './routes/_app/index'
 import { Route as AppCommandsRouteImport } from './routes/_app/commands'
+import { Route as AppGatewaysRouteImport } from './routes/_app/gateways'
+import { Route as AppPeopleRouteImport } from './routes/_app/people'
+import { Route as AppSyncRouteImport } from './routes/_app/sync'
 import { Route as DevShellRouteImport } from './routes/dev.shell'
 import { Route as DevUiRouteImport } from './routes/dev.ui'
+import { Route as JoinTokenRouteImport } from './routes/join.$token'
 import { Route as AppAgentsIndexRouteImport } from './routes/_app/agents.index'
 import { Route as AppAgentsSlugRouteImport } from './routes/_app/agents.$slug'
+import { Route as AppTasksIndexRouteImport } from './routes/_app/tasks.index'
+import { Route as AppTasksTaskIdRouteImport } from './routes/_app/tasks.$taskId'
 
-const AppIndexRoute = AppIndexRouteImport.update({
-  id: '/_app/',
-  path: '/',
+const AppRoute = AppRouteImport.update({
+  id: '/_app',
   getParentRoute: () => rootRouteImport,
 } as any)
-const AppCommandsRoute = AppCommandsRouteImport.update({
-  id: '/_app/commands',
-  path: '/commands',
+const SetupRoute = SetupRouteImport.update({
+  id: '/setup',
+  path: '/setup',
   getParentRoute: () => rootRouteImport,
+} as any)
+const SignInRoute = SignInRouteImport.update({
+  id: '/sign-in',
+  path: '/sign-in',
+  getParentRoute: () => rootRouteImport,
+} as any)
+const AppIndexRoute = AppIndexRouteImport.update({
+  id: '/',
+  path: '/',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppCommandsRoute = AppCommandsRouteImport.update({
+  id: '/commands',
+  path: '/commands',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppGatewaysRoute = AppGatewaysRouteImport.update({
+  id: '/gateways',
+  path: '/gateways',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppPeopleRoute = AppPeopleRouteImport.update({
+  id: '/people',
+  path: '/people',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppSyncRoute = AppSyncRouteImport.update({
+  id: '/sync',
+  path: '/sync',
+  getParentRoute: () => AppRoute,
 } as any)
 const DevShellRoute = DevShellRouteImport.update({
   id: '/dev/shell',
@@ -36,82 +74,200 @@ const DevUiRoute = DevUiRouteImport.update({
   path: '/dev/ui',
   getParentRoute: () => rootRouteImport,
 } as any)
-const AppAgentsIndexRoute = AppAgentsIndexRouteImport.update({
-  id: '/_app/agents/',
-  path: '/agents/',
+const JoinTokenRoute = JoinTokenRouteImport.update({
+  id: '/join/$token',
+  path: '/join/$token',
   getParentRoute: () => rootRouteImport,
 } as any)
+const AppAgentsIndexRoute = AppAgentsIndexRouteImport.update({
+  id: '/agents/',
+  path: '/agents/',
+  getParentRoute: () => AppRoute,
+} as any)
 const AppAgentsSlugRoute = AppAgentsSlugRouteImport.update({
-  id: '/_app/agents/$slug',
+  id: '/agents/$slug',
   path: '/agents/$slug',
-  getParentRoute: () => rootRouteImport,
+  getParentRoute: () => AppRoute,
+} as any)
+const AppTasksIndexRoute = AppTasksIndexRouteImport.update({
+  id: '/tasks/',
+  path: '/tasks/',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppTasksTaskIdRoute = AppTasksTaskIdRouteImport.update({
+  id: '/tasks/$taskId',
+  path: '/tasks/$taskId',
+  getParentRoute: () => AppRoute,
 } as any)
 
 export interface FileRoutesByFullPath {
+  '/': typeof AppIndexRoute
+  '/setup': typeof SetupRoute
+  '/sign-in': typeof SignInRoute
   '/commands': typeof AppCommandsRoute
+  '/gateways': typeof AppGatewaysRoute
+  '/people': typeof AppPeopleRoute
+  '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
-  '/': typeof AppIndexRoute
+  '/join/$token': typeof JoinTokenRoute
   '/agents/$slug': typeof AppAgentsSlugRoute
+  '/tasks/$taskId': typeof AppTasksTaskIdRoute
   '/agents/': typeof AppAgentsIndexRoute
+  '/tasks/': typeof AppTasksIndexRoute
 }
 export interface FileRoutesByTo {
+  '/setup': typeof SetupRoute
+  '/sign-in': typeof SignInRoute
   '/commands': typeof AppCommandsRoute
+  '/gateways': typeof AppGatewaysRoute
+  '/people': typeof AppPeopleRoute
+  '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
+  '/join/$token': typeof JoinTokenRoute
   '/': typeof AppIndexRoute
   '/agents/$slug': typeof AppAgentsSlugRoute
+  '/tasks/$taskId': typeof AppTasksTaskIdRoute
   '/agents': typeof AppAgentsIndexRoute
+  '/tasks': typeof AppTasksIndexRoute
 }
 export interface FileRoutesById {
   __root__: typeof rootRouteImport
+  '/_app': typeof AppRouteWithChildren
+  '/setup': typeof SetupRoute
+  '/sign-in': typeof SignInRoute
   '/_app/commands': typeof AppCommandsRoute
+  '/_app/gateways': typeof AppGatewaysRoute
+  '/_app/people': typeof AppPeopleRoute
+  '/_app/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
+  '/join/$token': typeof JoinTokenRoute
   '/_app/': typeof AppIndexRoute
   '/_app/agents/$slug': typeof AppAgentsSlugRoute
+  '/_app/tasks/$taskId': typeof AppTasksTaskIdRoute
   '/_app/agents/': typeof AppAgentsIndexRoute
+  '/_app/tasks/': typeof AppTasksIndexRoute
 }
 export interface FileRouteTypes {
   fileRoutesByFullPath: FileRoutesByFullPath
   fullPaths:
-    '/commands' | '/dev/shell' | '/dev/ui' | '/' | '/agents/$slug' | '/agents/'
-  fileRoutesByTo: FileRoutesByTo
-  to: '/commands' | '/dev/shell' | '/dev/ui' | '/' | '/agents/$slug' | '/agents'
-  id:
-    | '__root__'
-    | '/_app/commands'
+    | '/'
+    | '/setup'
+    | '/sign-in'
+    | '/commands'
+    | '/gateways'
+    | '/people'
+    | '/sync'
     | '/dev/shell'
     | '/dev/ui'
+    | '/join/$token'
+    | '/agents/$slug'
+    | '/tasks/$taskId'
+    | '/agents/'
+    | '/tasks/'
+  fileRoutesByTo: FileRoutesByTo
+  to:
+    | '/setup'
+    | '/sign-in'
+    | '/commands'
+    | '/gateways'
+    | '/people'
+    | '/sync'
+    | '/dev/shell'
+    | '/dev/ui'
+    | '/join/$token'
+    | '/'
+    | '/agents/$slug'
+    | '/tasks/$taskId'
+    | '/agents'
+    | '/tasks'
+  id:
+    | '__root__'
+    | '/_app'
+    | '/setup'
+    | '/sign-in'
+    | '/_app/commands'
+    | '/_app/gateways'
+    | '/_app/people'
+    | '/_app/sync'
+    | '/dev/shell'
+    | '/dev/ui'
+    | '/join/$token'
     | '/_app/'
     | '/_app/agents/$slug'
+    | '/_app/tasks/$taskId'
     | '/_app/agents/'
+    | '/_app/tasks/'
   fileRoutesById: FileRoutesById
 }
 export interface RootRouteChildren {
-  AppCommandsRoute: typeof AppCommandsRoute
+  AppRoute: typeof AppRouteWithChildren
+  SetupRoute: typeof SetupRoute
+  SignInRoute: typeof SignInRoute
   DevShellRoute: typeof DevShellRoute
   DevUiRoute: typeof DevUiRoute
-  AppIndexRoute: typeof AppIndexRoute
-  AppAgentsSlugRoute: typeof AppAgentsSlugRoute
-  AppAgentsIndexRoute: typeof AppAgentsIndexRoute
+  JoinTokenRoute: typeof JoinTokenRoute
 }
 
 declare module '@tanstack/react-router' {
   interface FileRoutesByPath {
+    '/_app': {
+      id: '/_app'
+      path: ''
+      fullPath: '/'
+      preLoaderRoute: typeof AppRouteImport
+      parentRoute: typeof rootRouteImport
+    }
+    '/setup': {
+      id: '/setup'
+      path: '/setup'
+      fullPath: '/setup'
+      preLoaderRoute: typeof SetupRouteImport
+      parentRoute: typeof rootRouteImport
+    }
+    '/sign-in': {
+      id: '/sign-in'
+      path: '/sign-in'
+      fullPath: '/sign-in'
+      preLoaderRoute: typeof SignInRouteImport
+      parentRoute: typeof rootRouteImport
+    }
     '/_app/': {
       id: '/_app/'
       path: '/'
       fullPath: '/'
       preLoaderRoute: typeof AppIndexRouteImport
-      parentRoute: typeof rootRouteImport
+      parentRoute: typeof AppRoute
     }
     '/_app/commands': {
       id: '/_app/commands'
       path: '/commands'
       fullPath: '/commands'
       preLoaderRoute: typeof AppCommandsRouteImport
-      parentRoute: typeof rootRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/gateways': {
+      id: '/_app/gateways'
+      path: '/gateways'
+      fullPath: '/gateways'
+      preLoaderRoute: typeof AppGatewaysRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/people': {
+      id: '/_app/people'
+      path: '/people'
+      fullPath: '/people'
+      preLoaderRoute: typeof AppPeopleRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/sync': {
+      id: '/_app/sync'
+      path: '/sync'
+      fullPath: '/sync'
+      preLoaderRoute: typeof AppSyncRouteImport
+      parentRoute: typeof AppRoute
     }
     '/dev/shell': {
       id: '/dev/shell'
@@ -127,30 +283,77 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof DevUiRouteImport
       parentRoute: typeof rootRouteImport
     }
+    '/join/$token': {
+      id: '/join/$token'
+      path: '/join/$token'
+      fullPath: '/join/$token'
+      preLoaderRoute: typeof JoinTokenRouteImport
+      parentRoute: typeof rootRouteImport
+    }
     '/_app/agents/': {
       id: '/_app/agents/'
       path: '/agents'
       fullPath: '/agents/'
       preLoaderRoute: typeof AppAgentsIndexRouteImport
-      parentRoute: typeof rootRouteImport
+      parentRoute: typeof AppRoute
     }
     '/_app/agents/$slug': {
       id: '/_app/agents/$slug'
       path: '/agents/$slug'
       fullPath: '/agents/$slug'
       preLoaderRoute: typeof AppAgentsSlugRouteImport
-      parentRoute: typeof rootRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/tasks/': {
+      id: '/_app/tasks/'
+      path: '/tasks'
+      fullPath: '/tasks/'
+      preLoaderRoute: typeof AppTasksIndexRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/tasks/$taskId': {
+      id: '/_app/tasks/$taskId'
+      path: '/tasks/$taskId'
+      fullPath: '/tasks/$taskId'
+      preLoaderRoute: typeof AppTasksTaskIdRouteImport
+      parentRoute: typeof AppRoute
     }
   }
 }
 
-const rootRouteChildren: RootRouteChildren = {
+interface AppRouteChildren {
+  AppCommandsRoute: typeof AppCommandsRoute
+  AppGatewaysRoute: typeof AppGatewaysRoute
+  AppPeopleRoute: typeof AppPeopleRoute
+  AppSyncRoute: typeof AppSyncRoute
+  AppIndexRoute: typeof AppIndexRoute
+  AppAgentsSlugRoute: typeof AppAgentsSlugRoute
+  AppTasksTaskIdRoute: typeof AppTasksTaskIdRoute
+  AppAgentsIndexRoute: typeof AppAgentsIndexRoute
+  AppTasksIndexRoute: typeof AppTasksIndexRoute
+}
+
+const AppRouteChildren: AppRouteChildren = {
   AppCommandsRoute: AppCommandsRoute,
-  DevShellRoute: DevShellRoute,
-  DevUiRoute: DevUiRoute,
+  AppGatewaysRoute: AppGatewaysRoute,
+  AppPeopleRoute: AppPeopleRoute,
+  AppSyncRoute: AppSyncRoute,
   AppIndexRoute: AppIndexRoute,
   AppAgentsSlugRoute: AppAgentsSlugRoute,
+  AppTasksTaskIdRoute: AppTasksTaskIdRoute,
   AppAgentsIndexRoute: AppAgentsIndexRoute,
+  AppTasksIndexRoute: AppTasksIndexRoute,
+}
+
+const AppRouteWithChildren = AppRoute._addFileChildren(AppRouteChildren)
+
+const rootRouteChildren: RootRouteChildren = {
+  AppRoute: AppRouteWithChildren,
+  SetupRoute: SetupRoute,
+  SignInRoute: SignInRoute,
+  DevShellRoute: DevShellRoute,
+  DevUiRoute: DevUiRoute,
+  JoinTokenRoute: JoinTokenRoute,
 }
 export const routeTree = rootRouteImport
   ._addFileChildren(rootRouteChildren)

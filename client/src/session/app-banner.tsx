@@ -1,0 +1,79 @@
+import type { SyncStatus } from '@hq/shared/sync/contract.ts'
+import { useEffect, useState } from 'react'
+import type { Phase } from '../replica/messages.ts'
+import { applyUpdate, onUpdateReady } from '../service-worker.ts'
+import { Banner } from '../ui/banner.tsx'
+import { Button } from '../ui/button.tsx'
+import { Progress } from '../ui/progress.tsx'
+import { parkedWords } from './sync-words.ts'
+
+/** Across the top: the first load, what keeps changes from being sent, a new version, a database that keeps nothing. */
+export function AppBanner({ phase, status }: { phase: Phase; status: SyncStatus }) {
+  const [dismissed, setDismissed] = useState<string>()
+  const update = useUpdateReady()
+  const notice = phase.name === 'open' ? phase.notice : null
+  const parked = status.parked === null ? undefined : parkedWords(status.parked)
+  return (
+    <>
+      <FirstLoad phase={phase} status={status} />
+      {parked && (
+        <Banner
+          look="edge"
+          meaning="warning"
+          title={parked.title}
+          action={parked.reload && <Button onClick={applyUpdate}>Reload</Button>}
+        >
+          {parked.advice}
+        </Banner>
+      )}
+      {update && dismissed !== 'update' && (
+        <Banner
+          look="edge"
+          meaning="busy"
+          shape="ring"
+          title="A new version of HQ is ready"
+          onDismiss={() => setDismissed('update')}
+          action={<Button onClick={applyUpdate}>Reload</Button>}
+        >
+          Reloading takes a second; nothing you have saved is lost.
+        </Banner>
+      )}
+      {notice && dismissed !== notice && (
+        <Banner look="edge" meaning="warning" title="About this device" onDismiss={() => setDismissed(notice)}>
+          {notice}
+        </Banner>
+      )}
+    </>
+  )
+}
+
+function useUpdateReady(): boolean {
+  const [ready, setReady] = useState(false)
+  useEffect(() => onUpdateReady(() => setReady(true)), [])
+  return ready
+}
+
+const n = (value: number) => value.toLocaleString('en')
+
+/** Only on a device's first visit: making the database, then loading the workspace. */
+function FirstLoad({ phase, status }: { phase: Phase; status: SyncStatus }) {
+  const installing = phase.name === 'installing'
+  const { done, rows, tablesDone, tables } = status.initial
+  if (!installing && (phase.name !== 'open' || done)) return null
+  const offline = status.connection === 'offline'
+  const label = installing
+    ? 'Preparing this device'
+    : offline
+      ? 'Waiting for the server to load your workspace'
+      : 'Loading your workspace'
+  return (
+    <div className="border-b border-line bg-surface-1 px-4 py-2">
+      <Progress
+        label={label}
+        value={installing || offline ? null : tablesDone}
+        max={tables}
+        detail={installing ? undefined : `${n(rows)} rows, ${tablesDone} of ${tables} tables`}
+      />
+    </div>
+  )
+}
