@@ -16,7 +16,7 @@ import type pg from 'pg'
 import { createApplier } from './apply.ts'
 import { compact } from './compact.ts'
 import { openDatabase } from './database.ts'
-import { parseTableName } from './identifiers.ts'
+import { parseTableName, quoteTable } from './identifiers.ts'
 import { createLifecycle } from './lifecycle.ts'
 import { createMaintenance } from './maintenance.ts'
 import { type Logger, type ShapeRequest, type ShapeResponse, silentLogger, Unavailable } from './protocol.ts'
@@ -75,7 +75,10 @@ export interface Engine {
   handle(request: ShapeRequest): Promise<ShapeResponse>
   /** Commit LSN up to which every transaction is in the log of every shape. */
   position(): number
-  /** Resolves true when everything that committed before this LSN is in the log; false when that takes longer. */
+  /**
+   * Resolves true when everything that committed before this LSN is in the log; false when that takes longer than
+   * `timeoutMs` (default 10 s). After a commit of one's own `pg_current_wal_flush_lsn()` is the LSN to wait for.
+   */
   waitFor(
     lsn: number,
     options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal | undefined },
@@ -92,6 +95,7 @@ const DAY = 86_400_000
 const QUEUE_HIGH = 48 * MIB
 const QUEUE_LOW = 16 * MIB
 const SYNC_MS = 100
+const ASK_MS = 50
 const RECENT = 4096
 /** How far a client may be ahead, in time: it was served something that a lost disk cache has not kept. */
 const AHEAD_MS = 1000
@@ -103,6 +107,12 @@ export const createEngine = (options: EngineOptions): Engine => {
     ...(options.connectionString ? { connectionString: options.connectionString } : {}),
   }
   const listeners = new Set<(position: number) => void>()
+  const tables = options.tables?.map((text) => {
+    const name = parseTableName(text)
+    if (!name) throw new SetupError(`${JSON.stringify(text)} is not a table name`)
+    return name
+  })
+  const published = tables && new Set(tables.map(quoteTable))
   let running: ReturnType<typeof run> | undefined
   let stopped = false
 
@@ -125,6 +135,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       shapes,
       logger,
       chunkBytes: options.chunkBytes ?? 10 * MIB,
+      isPublished: (table) => published?.has(quoteTable(table)) ?? true,
       streaming: () => streaming.promise,
       recentTransactions: () => recent,
       reveal: (shape, visibility) => applier.reveal(shape, visibility),
@@ -165,11 +176,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       config,
       slot: options.slot ?? 'hq_shapes',
       publication: options.publication ?? 'hq_shapes',
-      tables: options.tables?.map((text) => {
-        const name = parseTableName(text)
-        if (!name) throw new SetupError(`${JSON.stringify(text)} is not a table name`)
-        return name
-      }),
+      tables,
       store,
       logger,
       isWanted: shapes.isTracked,
@@ -249,6 +256,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     return new Promise((resolve) => {
       const finish = (reached: boolean): void => {
         clearTimeout(timer)
+        clearInterval(asking)
         listeners.delete(check)
         signal?.removeEventListener('abort', abort)
         resolve(reached)
@@ -258,6 +266,10 @@ export const createEngine = (options: EngineOptions): Engine => {
       }
       const abort = (): void => finish(false)
       const timer = setTimeout(() => finish(false), timeoutMs)
+      // Where nothing of ours is written Postgres keeps quiet about its progress.
+      const ask = (): void => running?.replication.ask()
+      const asking = setInterval(ask, ASK_MS)
+      ask()
       listeners.add(check)
       signal?.addEventListener('abort', abort)
       if (signal?.aborted) abort()

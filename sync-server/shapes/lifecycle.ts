@@ -7,13 +7,14 @@
  *  3. A retired shape's handle is never served again; the next request for its definition mints another.
  *  4. After a restart exactly the shapes with a whole snapshot live on.
  */
-import { statSync } from 'node:fs'
+import { readdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { describeTables, sameTable, type Table } from './catalog.ts'
 import { type Database, isMissingTable, isRequestError, isTransient } from './database.ts'
 import { build, type Definition, type DefinitionSource, type LogMode, resolveDefinition } from './definition.ts'
-import { quoteTable } from './identifiers.ts'
+import { quoteTable, type TableName } from './identifiers.ts'
 import {
   compareOffsets,
   formatOffset,
@@ -36,6 +37,8 @@ export interface LifecycleOptions {
   readonly shapes: Shapes
   readonly logger: Logger
   readonly chunkBytes: number
+  /** False: the stream does not carry changes of this table. */
+  readonly isPublished: (table: TableName) => boolean
   /** Resolves when the stream has begun, so that no change can be missed from then on. */
   readonly streaming: () => Promise<void>
   /** Ids of the transactions that the stream began most recently. */
@@ -56,8 +59,6 @@ export class Retired extends Error {}
 
 const IDENTITY_WAIT_MS = 10_000
 const MAX_REMEMBERED = 20_000
-/** Of one shape; older ones then mean 409. */
-const MAX_HANDLES = 50
 
 export const createLifecycle = (options: LifecycleOptions) => {
   const { database, store, shapes, logger } = options
@@ -87,6 +88,8 @@ export const createLifecycle = (options: LifecycleOptions) => {
       if (error instanceof InvalidRequest) throw error
       throw new Unavailable(`the database can't be asked: ${messageOf(error)}`)
     })
+    if (!options.isPublished(definition.table))
+      throw new InvalidRequest({ table: [`Table ${quoteTable(definition.table)} is not served`] })
     if (definitions.size > MAX_REMEMBERED) definitions.clear()
     definitions.set(rawKey, definition)
     const living = shapes.byKey(definition.key)
@@ -180,7 +183,6 @@ export const createLifecycle = (options: LifecycleOptions) => {
       handle: `${shape.definition.key}-${store.mintStamp()}`,
       createdAt: Date.now(),
     })
-    for (const old of shape.generations.slice(0, -MAX_HANDLES)) shapes.removeGeneration(shape, old)
     if (shape.state === 'ready') save(shape)
     return newest(shape).handle
   }
@@ -254,21 +256,24 @@ export const createLifecycle = (options: LifecycleOptions) => {
     mintHandle,
     save,
 
-    /** Offsets before `floor` are refused from now on, and generations that begin before it are gone. */
+    /** Offsets before `floor` are refused from now on. Handles stay; the snapshots that begin before it are gone. */
     raiseFloor(shape: Shape, floor: Offset): void {
       shape.floor = floor
-      const gone = shape.generations.filter(({ from }) => compareOffsets(from, floor) < 0)
-      for (const generation of gone) shapes.removeGeneration(shape, generation)
-      save(shape)
-      const kept = new Set(shape.generations.map(({ files }) => files))
+      const gone = shape.generations.filter(({ from, chunks }) => chunks.length > 0 && compareOffsets(from, floor) < 0)
+      const kept = new Set(
+        shape.generations.filter((generation) => !gone.includes(generation)).map(({ files }) => files),
+      )
       removeFiles(
         shape.id,
-        gone.filter(({ files }) => !kept.has(files)),
+        gone.filter(({ files }) => !kept.has(files)).map((generation) => ({ ...generation })),
       )
+      for (const generation of gone) generation.chunks = []
+      save(shape)
     },
 
     /** Shapes of the run before. Those whose files are not whole are left behind. */
     restore(): void {
+      const whole = new Set<string>()
       for (const stored of store.loadShapes()) {
         try {
           const { source, visibility, floor, generations } = JSON.parse(stored.content) as StoredContent
@@ -276,6 +281,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
             for (const [chunk, size] of chunks.entries()) {
               const file = chunkFile(store.dataDir, stored.id, files, chunk)
               if (statSync(file).size !== size) throw new Error(`${file} is not whole`)
+              whole.add(file)
             }
           }
           const restored = generations.map((generation) => ({
@@ -286,7 +292,8 @@ export const createLifecycle = (options: LifecycleOptions) => {
           const shape = shapes.create(stored.id, definition, restored)
           definitions.set(rawKeyOf(source.raw, source.log), definition)
           shape.floor = parseOffset(floor) ?? shape.floor
-          shape.end = stored.end
+          // A log that was deleted whole still ends where it ended.
+          shape.end = stored.end ?? (shape.floor.tx > 0 ? shape.floor : undefined)
           shape.usedAt = stored.usedAt
           shape.growth.blocks = stored.blocks
           shape.state = 'ready'
@@ -302,6 +309,12 @@ export const createLifecycle = (options: LifecycleOptions) => {
           logger.warn('a stored shape is left behind', { shape: stored.id, reason: messageOf(error) })
           store.dropShapes([stored.id])
         }
+      }
+      // What was being written when the process died belongs to nobody.
+      const folder = join(store.dataDir, 'snapshots')
+      for (const name of readdirSync(folder)) {
+        const file = join(folder, name)
+        if (!whole.has(file)) rmSync(file, { force: true })
       }
     },
 

@@ -8,7 +8,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Lifecycle } from './lifecycle.ts'
-import { compareOffsets, type Logger, type Offset } from './protocol.ts'
+import { compareOffsets, type Logger } from './protocol.ts'
 import { newest, type Shape, type Shapes } from './shapes.ts'
 import type { Store } from './store.ts'
 
@@ -87,9 +87,9 @@ export const createMaintenance = (options: MaintenanceOptions) => {
 
   const prune = async (shape: Shape, cutoff: number): Promise<void> => {
     const { from } = newest(shape)
-    const wanted: Offset = { tx: cutoff, op: Infinity }
-    const floor = compareOffsets(wanted, from) < 0 ? wanted : from
-    if (floor.tx <= shape.floor.tx || shape.state !== 'ready') return
+    // A client that has read everything that goes is not refused: the floor is the last message to go.
+    const floor = store.lastUntil(shape.id, Math.min(cutoff, from.tx))
+    if (!floor || compareOffsets(floor, shape.floor) <= 0 || shape.state !== 'ready') return
     lifecycle.raiseFloor(shape, floor)
     await deleteLog(shape.id, floor.tx)
   }

@@ -38,6 +38,8 @@ export interface Replication {
   /** Resolves when the stream has begun for the first time; rejects when only a person can help. */
   readonly started: Promise<void>
   acknowledge(): void
+  /** Has Postgres say how far it has sent, which it does by itself only now and then. */
+  ask(): void
   pause(): void
   resume(): void
   /** Drops the connection and begins again. */
@@ -191,6 +193,7 @@ export const startReplication = (options: ReplicationOptions): Replication => {
     state: () => state,
     started: firstStart.promise,
     acknowledge: () => sendStatus(false),
+    ask: () => sendStatus(true),
     pause() {
       if (paused) return
       paused = true

@@ -83,6 +83,9 @@ export const newest = (shape: Shape): Generation => shape.generations.at(-1) as 
 export const logEnd = ({ end }: Shape, { from }: Generation): Offset =>
   end && compareOffsets(end, from) > 0 ? end : from
 
+/** Of one shape; older ones then mean 409. */
+const MAX_HANDLES = 50
+
 interface TableShapes {
   readonly all: Set<Shape>
   /** Shapes without equalities. */
@@ -136,10 +139,10 @@ export const createShapes = (now: () => number = Date.now) => {
   const addGeneration = (shape: Shape, generation: Generation): void => {
     shape.generations = [...shape.generations, generation]
     byHandle.set(generation.handle, { shape, generation })
-  }
-  const removeGeneration = (shape: Shape, generation: Generation): void => {
-    shape.generations = shape.generations.filter((other) => other !== generation)
-    byHandle.delete(generation.handle)
+    const [oldest, second] = shape.generations
+    if (!oldest || !second || shape.generations.length <= MAX_HANDLES) return
+    shape.generations = shape.generations.slice(1)
+    byHandle.delete(oldest.handle)
   }
 
   return {
@@ -211,7 +214,6 @@ export const createShapes = (now: () => number = Date.now) => {
     ofTable: (tableOid: number): Shape[] => [...(byTable.get(tableOid)?.all ?? [])],
     all: (): Shape[] => [...byTable.values()].flatMap(({ all }) => [...all]),
     addGeneration,
-    removeGeneration,
 
     /** Every shape that can hold one of the rows. Its condition is still to be checked. */
     candidates(tableOid: number, rows: readonly (Row | undefined)[]): Set<Shape> {

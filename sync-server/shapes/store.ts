@@ -91,6 +91,9 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
   const lastTransactions = database.prepare(
     'select distinct tx, xid from log where shape = ? and tx <= ? order by tx desc limit ?',
   )
+  const lastBlock = database.prepare(
+    'select tx, op_last from log where shape = ? and tx <= ? order by tx desc, op desc limit 1',
+  )
   const deleteBlocks = database.prepare(
     'delete from log where rowid in (select rowid from log where shape = ? and tx <= ? order by tx limit ?)',
   )
@@ -246,6 +249,12 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
     /** The last `limit` transactions of a shape up to an LSN, ascending. */
     transactions: (shape: number, untilTx: number, limit: number): { tx: number; xid: number }[] =>
       (lastTransactions.all(shape, untilTx, limit) as { tx: number; xid: number }[]).reverse(),
+
+    /** Offset of a shape's last message up to an LSN. */
+    lastUntil(shape: number, untilTx: number): Offset | undefined {
+      const row = lastBlock.get(shape, untilTx) as { tx: number; op_last: number } | undefined
+      return row && { tx: row.tx, op: row.op_last }
+    },
 
     /** The transaction up to which the log is older than `before`, or further on where the log is larger than `maxBytes`. */
     cutoff(before: number, maxBytes: number): number {
