@@ -43,7 +43,7 @@ create table sync.outbox (
 
 create table sync.patches (
   seq bigint not null,
-  n integer not null,
+  n bigint not null,
   table_name text not null,
   row_id uuid not null,
   op text not null,
@@ -52,6 +52,8 @@ create table sync.patches (
   local jsonb not null,
   primary key (seq, table_name, row_id)
 );
+-- Orders the patches of a mutation; gaps mean nothing.
+create sequence sync.patch_order;
 create index patches_row_idx on sync.patches (table_name, row_id);
 
 create table sync.pending_base (
@@ -150,7 +152,7 @@ begin
 
   if was.seq is null then
     insert into sync.patches
-      values (mutation, (select count(*) from sync.patches where seq = mutation), tg_table_name, new.id, lower(tg_op), new_set, new_base, new_local);
+      values (mutation, nextval('sync.patch_order'), tg_table_name, new.id, lower(tg_op), new_set, new_base, new_local);
   else
     update sync.patches set set = new_set, base = new_base, local = new_local
       where seq = mutation and table_name = tg_table_name and row_id = new.id;

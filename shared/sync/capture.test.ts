@@ -32,16 +32,32 @@ test('an insert is one patch with everything that differs from null, and nothing
   expect(entry?.patches).toHaveLength(1)
   expect(entry?.patches[0]).toMatchObject({ table: 'tasks', id, op: 'insert', base: {} })
   const set = entry?.patches[0]?.set ?? {}
-  expect(set).toMatchObject({ id, tenant_id: TENANT, title: 'hello', status: 'todo', tags: [], due_date: '2027-01-01T00:00:00+00:00', sort_order: '0' })
+  expect(set).toMatchObject({
+    id,
+    tenant_id: TENANT,
+    title: 'hello',
+    status: 'todo',
+    tags: [],
+    due_date: '2027-01-01T00:00:00+00:00',
+    sort_order: '0',
+  })
   expect(Object.keys(set)).not.toContain('updated_at')
   expect(Object.keys(set)).not.toContain('description')
 })
 
 test('an update names the changed columns only, null included, with what they were', async () => {
   const id = await addTask(replica, 'a', { description: 'text', due_date: '2027-01-01T00:00:00Z' })
-  await replica.write((tx) => tx.query(`update tasks set title = 'b', description = null, priority = 'medium' where id = $1`, [id]))
+  await replica.write((tx) =>
+    tx.query(`update tasks set title = 'b', description = null, priority = 'medium' where id = $1`, [id]),
+  )
   expect((await last())?.patches).toEqual([
-    { table: 'tasks', id, op: 'update', set: { title: 'b', description: null }, base: { title: 'a', description: 'text' } },
+    {
+      table: 'tasks',
+      id,
+      op: 'update',
+      set: { title: 'b', description: null },
+      base: { title: 'a', description: 'text' },
+    },
   ])
 })
 
@@ -72,7 +88,9 @@ test('C2: two updates are one with the first base; a column that comes back is n
     await tx.query(`update tasks set title = 'b', priority = 'high' where id = $1`, [id])
     await tx.query(`update tasks set title = 'c', priority = 'low' where id = $1`, [id])
   })
-  expect((await last())?.patches).toEqual([{ table: 'tasks', id, op: 'update', set: { title: 'c' }, base: { title: 'a' } }])
+  expect((await last())?.patches).toEqual([
+    { table: 'tasks', id, op: 'update', set: { title: 'c' }, base: { title: 'a' } },
+  ])
 })
 
 test('C2: what nets to nothing leaves no mutation and takes no number', async () => {
@@ -127,7 +145,10 @@ test('a swallowed SQL error does not commit half a transaction in silence', asyn
 test('actor and run come with the mutation', async () => {
   const actor = { type: 'agent', id: randomUUID() } as const
   const runId = randomUUID()
-  await replica.write((tx) => tx.query(`insert into tasks (id, tenant_id, title) values ($1, $2, 'x')`, [randomUUID(), TENANT]), { actor, runId })
+  await replica.write(
+    (tx) => tx.query(`insert into tasks (id, tenant_id, title) values ($1, $2, 'x')`, [randomUUID(), TENANT]),
+    { actor, runId },
+  )
   expect(await last()).toMatchObject({ actor, runId })
 })
 
@@ -145,18 +166,28 @@ test('an insert that meets its row is captured as the update that it is', async 
   const id = await addTask(replica, 'a')
   const upsert = `insert into tasks (id, tenant_id, title) values ($1, $2, 'b') on conflict (id) do update set title = excluded.title`
   await replica.write((tx) => tx.query(upsert, [id, TENANT]))
-  expect((await last())?.patches).toEqual([{ table: 'tasks', id, op: 'update', set: { title: 'b' }, base: { title: 'a' } }])
+  expect((await last())?.patches).toEqual([
+    { table: 'tasks', id, op: 'update', set: { title: 'b' }, base: { title: 'a' } },
+  ])
 })
 
 test('C4: a change too large to be sent is refused when it is written, and the outbox is not blocked', async () => {
   const before = await seqs()
-  await expect(addTask(replica, 'x', { description: 'y'.repeat(2_200_000) })).rejects.toThrow(/too large to be sent: 1 rows/)
+  await expect(addTask(replica, 'x', { description: 'y'.repeat(2_200_000) })).rejects.toThrow(
+    /too large to be sent: 1 rows/,
+  )
   const many = replica.write((tx) =>
-    tx.query(`insert into tasks (id, tenant_id, title) select gen_random_uuid(), $1, 'many' from generate_series(1, 2001)`, [TENANT]),
+    tx.query(
+      `insert into tasks (id, tenant_id, title) select gen_random_uuid(), $1, 'many' from generate_series(1, 2001)`,
+      [TENANT],
+    ),
   )
   await expect(many).rejects.toThrow(/2001 rows/)
   await expect(
-    replica.query(`insert into tasks (id, tenant_id, title) select gen_random_uuid(), $1, 'many' from generate_series(1, 2001)`, [TENANT]),
+    replica.query(
+      `insert into tasks (id, tenant_id, title) select gen_random_uuid(), $1, 'many' from generate_series(1, 2001)`,
+      [TENANT],
+    ),
   ).rejects.toThrow(/2001 rows/)
   expect(await seqs()).toEqual(before)
   expect(await replica.query(`select from tasks where title = 'many'`)).toEqual([])
@@ -164,7 +195,9 @@ test('C4: a change too large to be sent is refused when it is written, and the o
 
 test('ids do not change, and synced tables are not truncated', async () => {
   const id = await addTask(replica, 'a')
-  await expect(replica.write((tx) => tx.query('update tasks set id = $2 where id = $1', [id, randomUUID()]))).rejects.toThrow('cannot be changed')
+  await expect(
+    replica.write((tx) => tx.query('update tasks set id = $2 where id = $1', [id, randomUUID()])),
+  ).rejects.toThrow('cannot be changed')
   await expect(replica.query('truncate tasks')).rejects.toThrow('cannot be truncated')
 })
 

@@ -43,7 +43,7 @@ export interface OpenOptions {
   readonly environment: ReplicaEnvironment
   /** Of the transport behind `environment.fetch`, when it has a connection of its own: the multiplexer itself. */
   readonly transport?: TransportSignals
-  /** Default: all that this kind of replica sees. */
+  /** Default: all that this kind of replica sees. The two tables of acknowledgement are always among them. */
   readonly tables?: readonly TableName[]
   /**
    * A token kept outside the database. When the database remembers another one it is a copy, and gets a new identity. Undefined: not checked.
@@ -62,13 +62,16 @@ export interface SafetyCopy {
   drained(lines: string): void
 }
 
+/** Without these no mutation would ever settle. */
+const ALWAYS: readonly TableName[] = ['client_progress', 'mutation_results']
+
 export const visibleTables = (kind: 'browser' | 'gateway'): TableName[] =>
   tableNames.filter((name) => schemaTables[name].visibility[kind] !== 'none')
 
 export async function openReplica(options: OpenOptions): Promise<Replica> {
   const { db, environment, safetyCopy } = options
   const { log } = environment
-  const tables = options.tables ?? visibleTables(options.identity.kind)
+  const tables = [...new Set([...(options.tables ?? visibleTables(options.identity.kind)), ...ALWAYS])]
   const schemaVersion = await migrateReplica(db, options.migrations)
   let replicaId = await establishIdentity(options)
 

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { addAck, placeAcks, settleable } from './settle.ts'
 
-const positions = (entries: Record<string, number>) => new Map(Object.entries(entries).map(([table, at]) => [table, BigInt(at)]))
+const positions = (entries: Record<string, number>) =>
+  new Map(Object.entries(entries).map(([table, at]) => [table, BigInt(at)]))
 const all = { tasks: 100, comments: 100, mutation_results: 100 }
 
 test('E1: a mutation waits for every shape that it touched', () => {

@@ -144,7 +144,9 @@ export async function addTask(replica: Replica, title: string, more: Record<stri
   const row: Record<string, SqlValue> = { id: randomUUID(), tenant_id: TENANT, title, ...more }
   const names = Object.keys(row)
   const values = names.map((_, index) => `$${index + 1}`)
-  await replica.write((tx) => tx.query(`insert into tasks (${names.join(', ')}) values (${values.join(', ')})`, Object.values(row)))
+  await replica.write((tx) =>
+    tx.query(`insert into tasks (${names.join(', ')}) values (${values.join(', ')})`, Object.values(row)),
+  )
   return String(row['id'])
 }
 
