@@ -32,6 +32,8 @@ export interface EmbeddedPostgres {
 
 export interface EmbeddedOptions {
   readonly home: string
+  /** Used if it is free. */
+  readonly preferredPort?: number
   readonly onLog?: (line: string) => void
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -64,12 +66,16 @@ interface Owner {
 
 export async function startEmbeddedPostgres({
   home,
+  preferredPort = 0,
   onLog = () => undefined,
   settings = {},
 }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const binaries = await findBinaries()
   const owner = await postgresUser()
   const data = resolve(home, 'postgres')
+  // As root, Postgres runs as another user and must be able to pass through the home (not read it); what is secret in it is closed by itself.
+  await mkdir(home, { recursive: true, mode: 0o711 })
+  if (owner.uid !== undefined && ((await stat(home)).mode & 0o011) !== 0o011) await chmod(home, 0o711)
   await mkdir(join(home, 'server'), { recursive: true, mode: 0o700 })
   const password = await ensurePassword(join(home, 'server', 'postgres-password'))
   if (owner.uid !== undefined) await checkReachable(dirname(data))
@@ -77,7 +83,7 @@ export async function startEmbeddedPostgres({
   await checkVersion(data)
   await clearStalePid(data)
 
-  const port = await freePort()
+  const port = await freePort(preferredPort).catch(() => freePort(0))
   const flags = Object.entries({ ...SETTINGS, ...settings }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const child = spawn(binaries.postgres, ['-D', data, '-p', String(port), ...flags], {
     ...owner,
@@ -302,8 +308,8 @@ async function stopChild(child: ChildProcess, exited: Promise<void>, graceMs: nu
 
 const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms))
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
+async function freePort(wanted: number): Promise<number> {
+  const probe = createServer().listen(wanted, '127.0.0.1')
   await once(probe, 'listening')
   const address = probe.address()
   await new Promise((closed) => probe.close(closed))
