@@ -35,10 +35,10 @@ const noWorkspaces = {
 } as unknown as Workspaces
 
 export async function openTestGateway(
-  options: { folder?: string; workspaces?: Workspaces; env?: Record<string, string>; gatewayId?: string } = {},
+  options: { workspaces?: Workspaces; env?: Record<string, string>; gatewayId?: string } = {},
 ): Promise<TestGateway> {
   const gatewayId = options.gatewayId ?? randomUUID()
-  const replica = await openTestReplica({ ownerId: gatewayId }, options.folder)
+  const replica = await openTestReplica({ ownerId: gatewayId })
   const { tenantId } = replica.identity
   const home = await mkdtemp(join(tmpdir(), 'hq-gateway-'))
   const logged: string[] = []
@@ -68,6 +68,7 @@ export async function openTestGateway(
       report: (code, message) => void problems.set(code, message),
       clear: (code) => void problems.delete(code),
       list: () => [...problems].map(([code, message]) => ({ code, message })),
+      onChange: () => () => undefined,
     },
     log,
     now,

@@ -7,6 +7,7 @@ import {
   InvalidResponseDataError,
   JSONParseError,
   LoadAPIKeyError,
+  NoOutputGeneratedError,
   NoSuchModelError,
   RetryError,
   TypeValidationError,
@@ -37,7 +38,8 @@ function classify(thrown: unknown, config: ModelConfig): Failure {
   if (
     JSONParseError.isInstance(error) ||
     TypeValidationError.isInstance(error) ||
-    InvalidResponseDataError.isInstance(error)
+    InvalidResponseDataError.isInstance(error) ||
+    NoOutputGeneratedError.isInstance(error)
   ) {
     return { code: 'bad_stream', message: `${who} sent an answer that cannot be understood.` }
   }

@@ -193,6 +193,10 @@ export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSi
     let rawFinish: string | undefined
     let problem: { code: FailureCode; message: string } | undefined
     const calls: Call[] = []
+    // Our own watch: the library's begins only when a provider's adapter hands out its stream, and some wait for the first event before that.
+    const silence = new AbortController()
+    const tooQuiet = (): void => silence.abort(new Error('silence'))
+    let watch = setTimeout(tooQuiet, caps.silenceMs)
     const result = streamText({
       model,
       instructions,
@@ -200,13 +204,14 @@ export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSi
       tools: toolSet,
       maxRetries: 0,
       maxOutputTokens: caps.outputTokens,
-      abortSignal: stop,
-      timeout: { firstChunkMs: caps.silenceMs, chunkMs: caps.silenceMs },
+      abortSignal: AbortSignal.any([stop, silence.signal]),
       ...(input.thinking === 'none' ? {} : { reasoning: input.thinking }),
       onError: () => undefined, // errors are parts of the stream below; the default prints them
     })
     try {
       for await (const part of result.stream) {
+        clearTimeout(watch)
+        watch = setTimeout(tooQuiet, caps.silenceMs)
         switch (part.type) {
           case 'text-delta':
             text += part.text
@@ -240,17 +245,17 @@ export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSi
           case 'error':
             problem ??= describeError(part.error, config)
             break
-          case 'abort':
-            if (!stop.aborted)
-              problem ??= { code: 'timeout', message: `${providerName(config)} did not answer in time.` }
-            break
           default:
             break
         }
       }
     } catch (error) {
       problem ??= describeError(error, config)
+    } finally {
+      clearTimeout(watch)
     }
+    if (silence.signal.aborted)
+      problem = { code: 'timeout', message: `${providerName(config)} did not answer in time.` }
     if (
       !problem &&
       (finish === 'interrupted' || finish === 'error' || (finish === 'other' && rawFinish === undefined))
