@@ -162,7 +162,7 @@ end $$;
 
 create function sync.touch() returns trigger language plpgsql as $$
 begin
-  new.updated_at := clock_timestamp();
+  if new is distinct from old then new.updated_at := clock_timestamp(); end if;
   return new;
 end $$;
 
@@ -353,7 +353,7 @@ create function sync.to_push(most integer, most_bytes bigint) returns table (seq
         from sync.patches p where p.seq = w.seq))::text
   from (select o.*, sum(o.bytes) over (order by o.seq) - o.bytes as before
         from (select * from sync.outbox where state = 'pending' and seq > 0 order by seq limit most) o) w
-  where w.before < most_bytes
+  where w.before = 0 or w.before + w.bytes <= most_bytes
   order by w.seq
 $$;
 

@@ -132,6 +132,8 @@ export function createPusher(options: PusherOptions): Pusher {
     } catch (error) {
       return { kind: 'retry', reason: messageOf(error) }
     }
+    // A new identity taken meanwhile has other numbers: this answer is about nobody.
+    if (options.replicaId() !== head.replica_id) return { kind: 'resend' }
     if (response.status === 200) return accept(text, batch)
     return refuse(response, text, batch, sameAgain)
   }
@@ -141,6 +143,10 @@ export function createPusher(options: PusherOptions): Pusher {
     if (!answer.success) return { kind: 'retry', reason: 'the answer of the server was not readable' }
     const upto = answer.data.last_seq
     if (upto < (batch[0]?.seq ?? 0)) return { kind: 'retry', reason: 'the server took nothing of the batch' }
+    if (await neverMade(upto)) {
+      await options.onCloned(`the server has mutations up to ${upto} of this identity`)
+      return { kind: 'resend' }
+    }
     await db.query(`update sync.outbox set state = 'accepted' where state = 'pending' and seq > 0 and seq <= $1`, [
       upto,
     ])
@@ -174,6 +180,9 @@ export function createPusher(options: PusherOptions): Pusher {
         return { kind: 'retry', reason: code, afterMs: Number(response.headers.get('retry-after') ?? 0) * 1000 || 0 }
     }
   }
+
+  const neverMade = async (seq: number): Promise<boolean> =>
+    (await db.query('select from sync.replica where next_seq <= $1', [seq])).rows.length > 0
 
   /** W3 */
   const realign = async (expected: number): Promise<Outcome> => {

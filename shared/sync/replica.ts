@@ -10,7 +10,7 @@
 import type { PGlite } from '@electric-sql/pglite'
 import type { Migration } from '../schema/migrations.ts'
 import { tables as schemaTables, type TableName, tableNames } from '../schema/tables.ts'
-import { createApplier, toChanges } from './apply.ts'
+import { type BatchAck, createApplier, toChanges } from './apply.ts'
 import type {
   Changes,
   Replica,
@@ -86,7 +86,10 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   const counts = await readCounts(db)
   const loaded = await loadedTables(db, tables)
   let rowsLoaded = 0
+  /** The newest mutation that we know to have made; plain SQL may have made a newer one. */
+  let madeSeq = 0
   let closed = false
+  let renewing: Promise<void> | undefined
   let countTimer: ReturnType<typeof setTimeout> | undefined
   let statusQueued = false
 
@@ -157,10 +160,21 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   }
   const applier = createApplier(db, (changes, batches) => {
     notify(changes)
-    for (const { ack } of batches) if (ack) settler.acknowledged(ack)
+    for (const { ack } of batches) if (ack) void acknowledged(ack)
   })
+  const acknowledged = async (ack: BatchAck): Promise<void> => {
+    try {
+      const { rows } =
+        ack.seq <= madeSeq ? { rows: [] } : await db.query('select from sync.replica where next_seq <= $1', [ack.seq])
+      if (rows.length === 0) settler.acknowledged(ack)
+      else await becomeNew(`the server acknowledges mutation ${ack.seq} of this identity, which was never made here`)
+    } catch (error) {
+      if (!closed) log('error', `An acknowledgement could not be taken in: ${messageOf(error)}`)
+    }
+  }
 
   const recorded = (seq: number, changes: Changes, copy: string | null): void => {
+    madeSeq = seq
     settler.wrote(seq, [...changes.keys()])
     counts.pending++
     counts.oldestPendingAt ??= new Date(environment.now()).toISOString()
@@ -244,16 +258,24 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   }
 
   /** This database, or the server's, is a copy: go on as somebody new (see push.ts, W3). */
-  const becomeNew = async (reason: string): Promise<void> => {
+  const becomeNew = (reason: string): Promise<void> => {
+    renewing ??= takeNewIdentity(reason).finally(() => {
+      renewing = undefined
+    })
+    return renewing
+  }
+  const takeNewIdentity = async (reason: string): Promise<void> => {
     log('warn', `This replica takes a new identity: ${reason}`)
     await stopReaders()
     await settler.idle()
     const next = environment.randomUuid()
     await db.query('select sync.remint($1)', [next])
     replicaId = next
+    madeSeq = 0
     await settler.reload()
     if (!closed) startReaders()
     await refreshCounts()
+    pusher?.poke()
   }
 
   pusher = createPusher({

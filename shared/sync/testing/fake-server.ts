@@ -6,6 +6,7 @@
  */
 import type { SqlType, TableSpec } from '../../schema/columns.ts'
 import { type TableName, tables } from '../../schema/tables.ts'
+import type { LinkState, TransportSignals } from '../link.ts'
 import {
   LIMITS,
   type Mutation,
@@ -72,6 +73,10 @@ export interface Faults {
 export interface FakeServer {
   readonly faults: Faults
   readonly requests: FakeRequest[]
+  /** For `transport`: says at once when `faults.online` changes. Without it a replica finds out by its requests. */
+  readonly signals: TransportSignals
+  /** What a socket that was lost and made anew tells: everybody who sleeps tries again. */
+  reconnect(): void
   readonly fetch: (input: string, init?: RequestInit) => Promise<Response>
   /** A change made on the server, values as Postgres prints them; missing columns get their defaults. Returns the id. */
   put(table: TableName, row: TextRow & { id: string }): string
@@ -87,6 +92,7 @@ export interface FakeServer {
   readonly applied: Mutation[]
   /** Long polls that hang at this moment. */
   waiting(): number
+  /** Goes offline for good; long polls break. */
   close(): void
 }
 
@@ -105,8 +111,22 @@ export const createFakeServer = (options: { tenantId: string; now?: () => number
   let handles = 0
   let open: Omit<LogEntry, 'last' | 'lsn' | 'op'>[] = []
 
+  let online = true
+  const listeners = new Set<(state: LinkState) => void>()
+  const announce = (state: LinkState): void => {
+    for (const listener of [...listeners]) listener(state)
+  }
+
   const faults: Faults = {
-    online: true,
+    get online() {
+      return online
+    },
+    set online(next) {
+      if (next === online) return
+      online = next
+      if (!next) for (const broken of [...breakers]) broken()
+      announce(next ? 'online' : 'offline')
+    },
     fault: () => undefined,
     delay: () => 0,
     reject: () => undefined,
@@ -330,8 +350,17 @@ export const createFakeServer = (options: { tenantId: string; now?: () => number
   }
 
   return {
-    get faults() {
-      return faults
+    faults,
+    signals: {
+      state: () => (online ? 'online' : 'offline'),
+      onState(listener) {
+        listeners.add(listener)
+        return () => listeners.delete(listener)
+      },
+    },
+    reconnect() {
+      announce('offline')
+      announce('online')
     },
     requests,
     applied,
@@ -363,7 +392,6 @@ export const createFakeServer = (options: { tenantId: string; now?: () => number
     waiting: () => waiters.size,
     close() {
       faults.online = false
-      for (const broken of [...breakers]) broken()
     },
   }
 }

@@ -107,6 +107,7 @@ export async function openTestReplica(
     migrations,
     identity: { kind: 'browser', ownerId: PERSON, tenantId: TENANT },
     serverUrl: 'http://server.test',
+    transport: server.signals,
     environment: {
       now: options.now ?? Date.now,
       randomUuid: randomUUID,
