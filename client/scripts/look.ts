@@ -1,7 +1,7 @@
 /**
  * Photographs screens and runs axe over them.
  *
- *   node client/scripts/look.ts [--base URL] [--out DIR] [--name PREFIX] [--state FILE] [--no-axe] [--full] PATH…
+ *   node client/scripts/look.ts [--base URL | --dist DIR] [--out DIR] [--name PREFIX] [--state FILE] [--no-axe] [--full] PATH…
  *
  * Each path is opened at 1440×900, 1024×768 and 390×844 (touch), light and dark; the pictures go to
  * tests/.artifacts/look (or --out). Without --base the built app (client/dist/client) is served for the time of the
@@ -58,7 +58,12 @@ export async function serveBuild(root: string): Promise<{ base: string; close: (
         ))
       const file = found ? wanted : join(root, '_shell.html')
       response.setHeader('content-type', TYPES[extname(file)] ?? 'application/octet-stream')
-      createReadStream(file).pipe(response)
+      createReadStream(file)
+        .on('error', () => {
+          if (!response.headersSent) response.statusCode = 500
+          response.end('gone while it was read: is another build running?')
+        })
+        .pipe(response)
     })()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -84,6 +89,7 @@ async function main(): Promise<number> {
     allowPositionals: true,
     options: {
       base: { type: 'string' },
+      dist: { type: 'string', default: join(import.meta.dirname, '../dist/client') },
       out: { type: 'string', default: join(import.meta.dirname, '../../tests/.artifacts/look') },
       name: { type: 'string', default: '' },
       state: { type: 'string' },
@@ -92,13 +98,12 @@ async function main(): Promise<number> {
     },
   })
   const paths = positionals.length > 0 ? positionals : ['/dev/ui', '/dev/shell']
-  const dist = join(import.meta.dirname, '../dist/client')
-  if (!values.base && !existsSync(join(dist, '_shell.html'))) {
+  if (!values.base && !existsSync(join(values.dist, '_shell.html'))) {
     console.error('There is no build to look at. Run `node client/scripts/build.ts` first, or give --base.')
     return 1
   }
   await mkdir(values.out, { recursive: true })
-  const served = values.base ? null : await serveBuild(dist)
+  const served = values.base ? null : await serveBuild(values.dist)
   const base = values.base ?? served?.base ?? ''
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -114,9 +119,10 @@ async function main(): Promise<number> {
           isMobile: size.touch,
           colorScheme,
           reducedMotion: 'reduce',
-          serviceWorkers: 'block',
           ...(values.state ? { storageState: values.state } : {}),
         })
+        // What is looked at is the page, not its offline copy.
+        await context.addInitScript('delete Navigator.prototype.serviceWorker')
         const page = await context.newPage()
         page.on('console', (message) => {
           if (message.type() !== 'error') return

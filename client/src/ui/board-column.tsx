@@ -9,7 +9,6 @@ type ColumnProps<T> = {
   column: BoardColumn<T>
   cardHeight: number
   cardKey: (card: T) => string
-  cardLabel: (card: T) => string
   renderCard: (card: T) => ReactNode
   onOpen: (card: T) => void
   onRange: ((column: string, first: number, last: number) => void) | undefined
@@ -76,7 +75,7 @@ export function BoardColumnView<T>(props: ColumnProps<T>) {
         }}
         className={cx(
           'min-h-24 flex-1 overflow-y-auto rounded-card p-1.5 pb-6 transition-colors',
-          slot !== null ? 'bg-surface-3' : 'bg-surface-2',
+          slot !== null ? 'bg-surface-3' : 'bg-bg',
         )}
       >
         <div className="relative" style={{ height: virtual.getTotalSize() }}>
@@ -114,7 +113,7 @@ export function BoardColumnView<T>(props: ColumnProps<T>) {
 }
 
 function Card<T>(props: ColumnProps<T> & { card: T; index: number }) {
-  const { card, index, column, cardKey, cardLabel, renderCard, onOpen, focusIndex, onFocusCard, heldKey } = props
+  const { card, index, column, cardKey, renderCard, onOpen, focusIndex, onFocusCard, heldKey } = props
   const key = cardKey(card)
   const data = { column: column.id, index, card }
   const drag = useDraggable({ id: `card:${key}`, data })
@@ -131,14 +130,14 @@ function Card<T>(props: ColumnProps<T> & { card: T; index: number }) {
       role="button"
       data-card={key}
       aria-roledescription="card"
-      aria-label={cardLabel(card)}
       tabIndex={focusIndex === index ? 0 : -1}
       {...drag.listeners}
       onFocus={() => onFocusCard(index)}
       onClick={() => onOpen(card)}
       className={cx(
-        'rounded-control border border-line bg-surface-1 px-3 py-2 shadow-control select-none hover:border-line-strong',
-        heldKey === key && 'opacity-45 outline-2 outline-dashed outline-focus',
+        'rounded-control border border-line bg-surface-1 px-3 py-2 shadow-control select-none dark:bg-surface-2 hover:border-line-strong',
+        heldKey === key && 'outline-2 outline-dashed outline-focus',
+        drag.isDragging && 'opacity-45',
       )}
     >
       {renderCard(card)}

@@ -36,7 +36,7 @@ export type BoardProps<T> = {
   label: string
   columns: readonly BoardColumn<T>[]
   cardKey: (card: T) => string
-  /** The card's spoken name. */
+  /** The card's name in announcements while it is moved. */
   cardLabel: (card: T) => string
   renderCard: (card: T) => ReactNode
   onMove: (move: BoardMove) => void
@@ -226,7 +226,6 @@ export function Board<T>(props: BoardProps<T>) {
             column={column}
             cardHeight={cardHeight}
             cardKey={cardKey}
-            cardLabel={cardLabel}
             renderCard={renderCard}
             onOpen={onOpen}
             onRange={onRange}

@@ -64,7 +64,15 @@ export function Button(props: ButtonProps) {
     >
       {busy ? <Spinner /> : Icon && <Icon strokeWidth={1.75} aria-hidden="true" />}
       {children}
-      {shortcut && <Kbd keys={shortcut} className={cx('ml-1 touch:hidden', variant === 'primary' && 'opacity-90')} />}
+      {shortcut && (
+        <Kbd
+          keys={shortcut}
+          className={cx(
+            'ml-1 touch:hidden',
+            variant === 'primary' && '[&_span]:border-on-accent/40 [&_span]:bg-transparent [&_span]:text-on-accent',
+          )}
+        />
+      )}
     </button>
   )
 }

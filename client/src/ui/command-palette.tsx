@@ -2,6 +2,7 @@ import { Command } from 'cmdk'
 import { type LucideIcon, Search } from 'lucide-react'
 import { Dialog as Radix } from 'radix-ui'
 import { type ReactNode, useEffect, useState } from 'react'
+import { useFocusReturn } from './focus.ts'
 import { Kbd } from './kbd.tsx'
 
 export type PaletteItem = {
@@ -40,6 +41,7 @@ export type CommandPaletteProps = {
 export function CommandPalette(props: CommandPaletteProps) {
   const { open, onOpenChange, groups, placeholder = 'Go to, find, or do…', onQueryChange, scope, empty } = props
   const [text, setText] = useState('')
+  const focus = useFocusReturn()
   useEffect(() => {
     if (open) setText('')
   }, [open])
@@ -53,6 +55,8 @@ export function CommandPalette(props: CommandPaletteProps) {
         <Radix.Overlay className="fixed inset-0 z-50 bg-(--scrim) data-[state=open]:animate-[fade_120ms_ease-out]" />
         <Radix.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={focus.onOpenAutoFocus}
+          onCloseAutoFocus={focus.onCloseAutoFocus}
           className="float fixed top-[12dvh] left-1/2 z-50 w-[calc(100vw-24px)] max-w-[620px] -translate-x-1/2 overflow-hidden outline-none data-[state=open]:animate-[rise_120ms_var(--ease)]"
         >
           <Radix.Title className="sr-only">Command palette</Radix.Title>

@@ -17,7 +17,7 @@ export type DateFieldProps = FieldProps & {
 }
 
 const format = (day: Day, options: Intl.DateTimeFormatOptions): string =>
-  new Intl.DateTimeFormat('en', { ...options, timeZone: 'UTC' }).format(new Date(`${day}T00:00:00Z`))
+  new Intl.DateTimeFormat('en-GB', { ...options, timeZone: 'UTC' }).format(new Date(`${day}T00:00:00Z`))
 export const longDay = (day: Day): string =>
   format(day, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' })
 

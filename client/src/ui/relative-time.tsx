@@ -48,7 +48,7 @@ export function relative(at: number, from: number, words: boolean): string {
   if (gap < DAY) return wrap(`${Math.floor(gap / HOUR)} h`)
   if (gap < 7 * DAY) return wrap(`${Math.floor(gap / DAY)} d`)
   const sameYear = new Date(at).getFullYear() === new Date(from).getFullYear()
-  return new Intl.DateTimeFormat('en', {
+  return new Intl.DateTimeFormat('en-GB', {
     day: 'numeric',
     month: 'short',
     ...(sameYear ? {} : { year: 'numeric' }),
@@ -76,7 +76,7 @@ export function RelativeTime({ at, words = false, className }: RelativeTimeProps
   const current = useNow()
   const ms = typeof at === 'number' ? at : new Date(at).getTime()
   if (Number.isNaN(ms)) return <span className={className}>unknown</span>
-  const exact = new Intl.DateTimeFormat('en', { dateStyle: 'full', timeStyle: 'medium' }).format(ms)
+  const exact = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'medium' }).format(ms)
   return (
     <time dateTime={new Date(ms).toISOString()} title={exact} className={`nums whitespace-nowrap ${className ?? ''}`}>
       {relative(ms, current, words)}

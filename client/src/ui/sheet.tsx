@@ -2,6 +2,7 @@ import { X } from 'lucide-react'
 import { Dialog as Radix } from 'radix-ui'
 import type { ReactNode } from 'react'
 import { cx } from './cx.ts'
+import { useFocusReturn } from './focus.ts'
 import { IconButton } from './icon-button.tsx'
 
 export type SheetProps = {
@@ -16,12 +17,15 @@ export type SheetProps = {
 
 /** A panel from an edge: the inspector on a phone, a log that is looked into. */
 export function Sheet({ open, onOpenChange, title, hideTitle, side = 'right', actions, children }: SheetProps) {
+  const focus = useFocusReturn()
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-(--scrim) data-[state=open]:animate-[fade_160ms_ease-out]" />
         <Radix.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={focus.onOpenAutoFocus}
+          onCloseAutoFocus={focus.onCloseAutoFocus}
           className={cx(
             'float fixed z-40 flex flex-col overflow-hidden rounded-none outline-none',
             side === 'bottom' &&
@@ -41,7 +45,7 @@ export function Sheet({ open, onOpenChange, title, hideTitle, side = 'right', ac
               </Radix.Title>
               {actions}
               <Radix.Close asChild>
-                <IconButton label="Close" icon={X} className="ml-auto" />
+                <IconButton label="Close" icon={X} tooltip={false} className="ml-auto" />
               </Radix.Close>
             </header>
           )}

@@ -2,7 +2,12 @@ import { cx } from './cx.ts'
 
 /** A still grey bar where something will be. Only for the very first sync, and rows a list has not read yet. */
 export function Skeleton({ className }: { className?: string | undefined }) {
-  return <span aria-hidden="true" className={cx('block rounded-sm bg-surface-3', className ?? 'h-3 w-32')} />
+  return (
+    <span
+      aria-hidden="true"
+      className={cx('block bg-surface-3', className ?? 'h-3 w-32', !className?.includes('rounded') && 'rounded-sm')}
+    />
+  )
 }
 
 /** A list row's skeleton; its widths differ by index, so that rows don't look stamped. */

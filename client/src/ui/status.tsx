@@ -142,8 +142,14 @@ function Paths({ shape }: { shape: Shape }) {
     case 'off':
       return (
         <>
-          <circle {...ring} strokeDasharray="11.5 5.78" strokeDashoffset="-2" />
-          <path d="M2 12L12 2" stroke="currentColor" strokeWidth="1.5" strokeLinecap="round" />
+          <path
+            d="M4.1 11h5.6a2.6 2.6 0 0 0 .5-5.15A3.6 3.6 0 0 0 3.5 5.3 2.9 2.9 0 0 0 4.1 11Z"
+            fill="none"
+            stroke="currentColor"
+            strokeWidth="1.4"
+            strokeLinejoin="round"
+          />
+          <path d="M2 13L12 1.5" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" />
         </>
       )
   }
@@ -183,7 +189,7 @@ export type StatusProps = {
 /** A status: shape and word. */
 export function Status({ meaning, label, shape, detail, className }: StatusProps) {
   return (
-    <span className={cx('inline-flex max-w-full min-w-0 items-center gap-1.5', className)}>
+    <span className={cx('inline-flex max-w-full min-w-0 items-center gap-1.5 align-middle', className)}>
       <StatusShape shape={shape ?? shapeOf(meaning)} meaning={meaning} />
       <span className={cx('shrink-0 truncate', inkColor[meaning])}>{label}</span>
       {detail && <span className="min-w-0 truncate text-text-3">{detail}</span>}

@@ -188,10 +188,10 @@ export function Sidebar(props: SidebarProps) {
           trigger={
             <button
               type="button"
-              aria-label={`You: ${person.name}`}
               className="grid size-8 shrink-0 place-items-center rounded-full hover:bg-surface-3 touch:size-11"
             >
               <PersonAvatar name={person.name} id={person.id} size="md" decorative />
+              <span className="sr-only">You: {person.name}</span>
             </button>
           }
         />

@@ -53,7 +53,7 @@ export function SyncPill({ compact, ...props }: SyncPillProps & { compact?: bool
   const pill = (
     <Link
       to={props.to ?? '/'}
-      aria-label={`Sync: ${spoken}`}
+      aria-label={compact ? `Sync: ${spoken}` : undefined}
       className={cx(
         'relative flex min-w-0 items-center gap-2 overflow-hidden rounded-control text-left hover:bg-surface-3',
         compact ? 'size-8 justify-center touch:size-11' : 'min-h-8 w-full px-2 py-1 touch:min-h-11',
@@ -62,8 +62,15 @@ export function SyncPill({ compact, ...props }: SyncPillProps & { compact?: bool
       <StatusShape shape={shape} meaning={meaning} />
       {!compact && (
         <span className="min-w-0 flex-1 leading-4">
-          <span className="block truncate text-xs font-medium">{title}</span>
-          {detail && <span className="nums block truncate text-2xs text-text-3">{detail}</span>}
+          <span className="block truncate text-xs font-medium">
+            <span className="sr-only">Sync: </span>
+            {title}
+          </span>
+          {detail && (
+            <span className="nums line-clamp-2 text-2xs leading-[14px] text-text-3 [overflow-wrap:normal]">
+              {detail}
+            </span>
+          )}
         </span>
       )}
       {part !== null && (

@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { syncWords } from './sync-pill.tsx'
+
+const now = 1_800_000_000_000
+const words = (props: Parameters<typeof syncWords>[0]) => {
+  const { title, detail } = syncWords(props, now)
+  return [title, detail]
+}
+
+it('says the most urgent truth first', () => {
+  expect(words({ state: 'synced', pending: 0, needYou: 0 })).toEqual(['Synced', null])
+  expect(words({ state: 'offline', pending: 3, needYou: 0, oldestAt: now - 12 * 60_000 })).toEqual([
+    'Working offline',
+    '3 changes waiting, oldest 12 min',
+  ])
+  expect(words({ state: 'offline', pending: 0, needYou: 0 })).toEqual(['Working offline', null])
+  expect(words({ state: 'offline', pending: 1, needYou: 2 })).toEqual(['2 need you', 'Working offline'])
+  expect(words({ state: 'synced', pending: 1, needYou: 1 })).toEqual(['1 needs you', '1 change waiting'])
+  expect(words({ state: 'syncing', pending: 0, needYou: 0, progress: { done: 4120, total: 9800 } })).toEqual([
+    'Syncing',
+    '4,120 of 9,800 rows',
+  ])
+})
+
+it('never calls unsent changes synced', () => {
+  expect(words({ state: 'synced', pending: 1, needYou: 0 })).toEqual(['Syncing', '1 change waiting'])
+})
