@@ -1,0 +1,225 @@
+/** Tasks as a list of any length: grouped, with the keys of every list and those of tasks, and actions on a selection. */
+import { useNavigate } from '@tanstack/react-router'
+import { ChevronDown, ChevronRight, Trash2 } from 'lucide-react'
+import { type ReactNode, useCallback, useEffect, useMemo, useState } from 'react'
+import { replica, useRowStates } from '../../replica/hooks.ts'
+import { Button } from '../../ui/button.tsx'
+import { usePersisted } from '../../ui/persisted.ts'
+import { useNow } from '../../ui/relative-time.tsx'
+import { type RowSync, syncEdge } from '../../ui/sync-dot.tsx'
+import { type ListAction, VirtualList } from '../../ui/virtual-list.tsx'
+import type { TaskActions } from './actions.ts'
+import { type ChoiceKind, Chooser } from './choices.tsx'
+import type { Directory } from './directory.ts'
+import { type Group, isPriority, isStatus } from './grouping.ts'
+import { PriorityMark, StatusMark, StreamDot } from './marks.tsx'
+import { plural, type TaskRow } from './model.ts'
+import { type RowMenuKind, TaskRowView } from './task-row.tsx'
+import { allIds } from './task-sql.ts'
+import { report, toastUndo } from './use-actions.ts'
+import { useListContext, useTaskLines } from './use-lines.ts'
+import type { TaskView } from './view.ts'
+
+/** How a row stands with the server, as the kit says it. */
+export const syncOf = (state: 'pending' | 'accepted' | 'rejected' | undefined): RowSync =>
+  state === undefined ? 'synced' : state === 'rejected' ? 'rejected' : 'pending'
+
+type Line = { readonly heading: Group } | { readonly task: TaskRow }
+const isHeading = (line: Line): line is { readonly heading: Group } => 'heading' in line
+const keyOf = (line: Line): string => (isHeading(line) ? `heading ${line.heading.key}` : line.task.id)
+
+export const LIST_LABEL = 'Tasks'
+/** Gives the keyboard back to the list, after something in a row or above it had it. */
+export function focusList(): void {
+  requestAnimationFrame(() =>
+    document.querySelector<HTMLElement>(`[data-list][aria-label="${LIST_LABEL}"]`)?.focus({ preventScroll: true }),
+  )
+}
+
+export interface TaskListProps {
+  readonly view: TaskView
+  readonly directory: Directory
+  readonly actions: TaskActions
+  readonly onActive: (task: TaskRow | undefined) => void
+  readonly empty: ReactNode
+}
+
+export function TaskList({ view, directory, actions, onActive, empty }: TaskListProps) {
+  const navigate = useNavigate()
+  const context = useListContext(directory)
+  const now = useNow()
+  const [closedText, setClosedText] = usePersisted<string>('tasks.closed', 'done cancelled closed')
+  const closed = useMemo(() => new Set(closedText.split(' ')), [closedText])
+  const { lines, groups, rowAt, onRange, total, ready } = useTaskLines(view, context, directory, closed)
+  const states = useRowStates('tasks')
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const [menu, setMenu] = useState<{ id: string; kind: RowMenuKind }>()
+  const [editing, setEditing] = useState<string>()
+  const [chosen, setChosen] = useState<{ kind: ChoiceKind; ids: readonly string[]; name: string }>()
+
+  const getRow = (index: number): Line | undefined => {
+    const line = lines.at(index)
+    if (line === undefined) return undefined
+    if (line.kind === 'heading') return { heading: line.group }
+    const task = rowAt(line.position)
+    return task && { task }
+  }
+  const toggle = (group: Group) => {
+    const next = new Set(closed)
+    if (!next.delete(group.key)) next.add(group.key)
+    setClosedText([...next].join(' '))
+  }
+  const open = useCallback((id: string) => void navigate({ to: '/tasks/$taskId', params: { taskId: id } }), [navigate])
+  const remove = (ids: readonly string[]) => {
+    actions
+      .remove(ids)
+      .then(() => toastUndo(`${plural(ids.length, 'task')} deleted`))
+      .catch(report)
+    setSelected(new Set())
+  }
+  const closeMenu = useCallback((next: { id: string; kind: RowMenuKind } | undefined) => {
+    setMenu(next)
+    if (next === undefined) focusList()
+  }, [])
+  const edited = useCallback(
+    (id: string, title: string | undefined) => {
+      setEditing(undefined)
+      focusList()
+      if (title !== undefined) actions.rename(id, title).catch(report)
+    },
+    [actions],
+  )
+  const openSync = useCallback((id: string) => void navigate({ to: '/sync', search: { row: id } as never }), [navigate])
+  const choose = (kind: ChoiceKind) => (ids: readonly string[], line: Line | undefined) => {
+    setChosen({ kind, ids, name: line && !isHeading(line) ? line.task.title : '' })
+  }
+  const keys: readonly ListAction<Line>[] = [
+    { keys: '.', label: 'Change status', run: choose('status') },
+    { keys: 'a', label: 'Assign', run: choose('assignee') },
+    { keys: 'p', label: 'Change priority', run: choose('priority') },
+    { keys: 'd', label: 'Set the due date', run: choose('due') },
+    { keys: 's', label: 'Move to a stream', run: choose('stream') },
+    { keys: 'e', label: 'Edit the title', run: (_, line) => line && !isHeading(line) && setEditing(line.task.id) },
+    { keys: 'backspace', label: 'Delete', run: (ids) => remove(ids) },
+  ]
+  const selectAll = async () => {
+    const { sql, params } = allIds(view, context)
+    setSelected(new Set((await replica().query<{ id: string }>(sql, params)).map((row) => row.id)))
+  }
+  // A narrower view must not act on what it doesn't show.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever the view changes
+  useEffect(() => setSelected(new Set()), [view])
+
+  if (!ready) return null
+  return (
+    <div className="relative flex h-full min-h-0 flex-col">
+      <VirtualList<Line>
+        label={LIST_LABEL}
+        className="min-h-0 flex-1"
+        count={lines.count}
+        getRow={getRow}
+        rowKey={keyOf}
+        isHeader={isHeading}
+        rowClass={(line) =>
+          isHeading(line) ? 'bg-bg border-b border-line' : syncEdge(syncOf(states.get(line.task.id)))
+        }
+        onRange={onRange}
+        selected={selected}
+        onSelectedChange={setSelected}
+        onOpen={(line) => !isHeading(line) && open(line.task.id)}
+        onActiveChange={(line) => onActive(line && !isHeading(line) ? line.task : undefined)}
+        actions={keys}
+        empty={empty}
+        renderRow={(line) =>
+          isHeading(line) ? (
+            <GroupHeading
+              group={line.heading}
+              view={view}
+              directory={directory}
+              onToggle={() => toggle(line.heading)}
+            />
+          ) : (
+            <TaskRowView
+              task={line.task}
+              directory={directory}
+              actions={actions}
+              now={now}
+              sync={syncOf(states.get(line.task.id))}
+              menu={menu?.id === line.task.id ? menu.kind : undefined}
+              onMenu={closeMenu}
+              editing={editing === line.task.id}
+              onEdited={edited}
+              onSync={openSync}
+            />
+          )
+        }
+      />
+      {selected.size > 0 && (
+        <section
+          aria-label="Selection"
+          className="float absolute inset-x-3 bottom-4 z-20 mx-auto flex max-w-max items-center gap-1 overflow-x-auto px-2 py-1.5"
+        >
+          <span className="nums px-1.5 font-medium whitespace-nowrap">{plural(selected.size, 'task')}</span>
+          {selected.size < total && (
+            <Button variant="ghost" size="sm" onClick={() => void selectAll().catch(report)}>
+              All {total.toLocaleString('en')}
+            </Button>
+          )}
+          <span className="mx-1 h-4 w-px bg-line" aria-hidden="true" />
+          <Button variant="ghost" size="sm" shortcut="." onClick={() => choose('status')([...selected], undefined)}>
+            Status
+          </Button>
+          <Button variant="ghost" size="sm" shortcut="a" onClick={() => choose('assignee')([...selected], undefined)}>
+            Assign
+          </Button>
+          <Button variant="ghost" size="sm" shortcut="p" onClick={() => choose('priority')([...selected], undefined)}>
+            Priority
+          </Button>
+          <Button variant="ghost" size="sm" shortcut="d" onClick={() => choose('due')([...selected], undefined)}>
+            Due
+          </Button>
+          <Button variant="ghost" size="sm" shortcut="s" onClick={() => choose('stream')([...selected], undefined)}>
+            Stream
+          </Button>
+          <Button variant="ghost" size="sm" icon={Trash2} onClick={() => remove([...selected])}>
+            Delete
+          </Button>
+          <Button variant="ghost" size="sm" shortcut="escape" onClick={() => setSelected(new Set())}>
+            Clear
+          </Button>
+        </section>
+      )}
+      <p role="status" className="sr-only">
+        {selected.size > 0
+          ? `${plural(selected.size, 'task')} selected`
+          : plural(
+              groups.reduce((n, g) => n + g.count, 0),
+              'task',
+            )}
+      </p>
+      <Chooser chosen={chosen} onClose={() => setChosen(undefined)} actions={actions} directory={directory} />
+    </div>
+  )
+}
+
+function GroupHeading(props: { group: Group; view: TaskView; directory: Directory; onToggle: () => void }) {
+  const { group, view, directory, onToggle } = props
+  const stream = view.group === 'stream' ? directory.stream(group.key) : undefined
+  const Chevron = group.open ? ChevronDown : ChevronRight
+  return (
+    <button
+      type="button"
+      tabIndex={-1}
+      aria-expanded={group.open}
+      onClick={onToggle}
+      className="flex size-full items-center gap-2 pr-3 pl-3 text-left font-medium"
+    >
+      <Chevron className="size-3.5 text-text-3" aria-hidden="true" />
+      {view.group === 'status' && isStatus(group.key) && <StatusMark status={group.key} />}
+      {view.group === 'priority' && isPriority(group.key) && <PriorityMark priority={group.key} />}
+      {stream && <StreamDot stream={stream} />}
+      <span className="truncate">{group.label}</span>
+      <span className="nums font-normal text-text-3">{group.count.toLocaleString('en')}</span>
+    </button>
+  )
+}
