@@ -1,9 +1,17 @@
-/** The parts of a real gateway, in the order of their start. */
+/** The parts of a real gateway, in the order of their start: agents can be reached before one is woken. */
 import type { Parts } from './daemon.ts'
 import { createDispatcher } from './dispatcher/dispatcher.ts'
+import { gatewayActions } from './local-api/gateway-actions.ts'
+import { createLocalApi } from './local-api/server.ts'
 import { createRuntimes, type Runtimes } from './runtime/registry.ts'
 
 export const parts: Parts<Runtimes> = {
   createRuntimes: (context) => createRuntimes(context),
-  createServices: (context, runtimes) => [{ name: 'dispatcher', service: createDispatcher(context, { runtimes }) }],
+  createServices: (context, runtimes) => {
+    const actions = gatewayActions(context)
+    return [
+      { name: 'local-api', service: createLocalApi(context, { actions }) },
+      { name: 'dispatcher', service: createDispatcher(context, { runtimes, actions }) },
+    ]
+  },
 }
