@@ -1,6 +1,7 @@
-import { createFileRoute, Navigate, useLocation } from '@tanstack/react-router'
+import { createFileRoute } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { AppLayout } from '../session/app-layout.tsx'
+import { Redirect, RedirectToSignIn } from '../session/redirect.tsx'
 import { Splash, Unreachable } from '../session/screens.tsx'
 import { sessionStore } from '../session/store.ts'
 import { useSessionState } from '../session/use-session-state.ts'
@@ -10,7 +11,6 @@ export const Route = createFileRoute('/_app')({ component: Gate })
 
 function Gate() {
   const state = useSessionState()
-  const { href } = useLocation()
   useEffect(() => sessionStore.start(), [])
   switch (state.name) {
     case 'looking':
@@ -18,9 +18,9 @@ function Gate() {
     case 'unreachable':
       return <Unreachable message={state.message} />
     case 'setup':
-      return <Navigate to="/setup" replace />
+      return <Redirect to="/setup" />
     case 'signed-out':
-      return <Navigate to="/sign-in" search={href === '/' ? {} : { to: href }} replace />
+      return <RedirectToSignIn />
     case 'signed-in':
       return <AppLayout principal={state.principal} />
   }

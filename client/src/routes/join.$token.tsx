@@ -1,8 +1,9 @@
-import { createFileRoute, Navigate } from '@tanstack/react-router'
+import { createFileRoute } from '@tanstack/react-router'
 import { useCallback, useEffect, useState } from 'react'
 import { ApiError, findInvitation, type Invitation } from '../session/api.ts'
 import { AuthFrame } from '../session/auth-frame.tsx'
 import { JoinForm } from '../session/join-form.tsx'
+import { Redirect } from '../session/redirect.tsx'
 import { Splash, Unreachable } from '../session/screens.tsx'
 import { sessionStore } from '../session/store.ts'
 import { useSessionState } from '../session/use-session-state.ts'
@@ -27,7 +28,7 @@ function Join() {
     sessionStore.start()
     void look()
   }, [look])
-  if (state.name === 'signed-in') return <Navigate to="/" replace />
+  if (state.name === 'signed-in') return <Redirect to="/" />
   if (error?.code === 'unreachable') return <Unreachable message={error.message} onRetry={() => void look()} />
   if (error) {
     return (

@@ -1,6 +1,7 @@
-import { createFileRoute, Navigate } from '@tanstack/react-router'
+import { createFileRoute } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { AuthFrame } from '../session/auth-frame.tsx'
+import { Redirect } from '../session/redirect.tsx'
 import { Splash, Unreachable } from '../session/screens.tsx'
 import { SetupForm } from '../session/setup-form.tsx'
 import { sessionStore } from '../session/store.ts'
@@ -12,8 +13,8 @@ function Setup() {
   const state = useSessionState()
   useEffect(() => sessionStore.start(), [])
   if (state.name === 'looking') return <Splash />
-  if (state.name === 'signed-in') return <Navigate to="/" replace />
-  if (state.name === 'signed-out') return <Navigate to="/sign-in" replace />
+  if (state.name === 'signed-in') return <Redirect to="/" />
+  if (state.name === 'signed-out') return <Redirect to="/sign-in" />
   if (state.name === 'unreachable') return <Unreachable message={state.message} />
   return (
     <AuthFrame

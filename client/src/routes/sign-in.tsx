@@ -1,6 +1,7 @@
-import { createFileRoute, Navigate } from '@tanstack/react-router'
+import { createFileRoute } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { AuthFrame } from '../session/auth-frame.tsx'
+import { Redirect } from '../session/redirect.tsx'
 import { Splash, Unreachable } from '../session/screens.tsx'
 import { SignInForm } from '../session/sign-in-form.tsx'
 import { sessionStore } from '../session/store.ts'
@@ -19,8 +20,8 @@ function SignIn() {
   const state = useSessionState()
   useEffect(() => sessionStore.start(), [])
   if (state.name === 'looking') return <Splash />
-  if (state.name === 'signed-in') return <Navigate to={to ?? '/'} replace />
-  if (state.name === 'setup') return <Navigate to="/setup" replace />
+  if (state.name === 'signed-in') return <Redirect to={to ?? '/'} />
+  if (state.name === 'setup') return <Redirect to="/setup" />
   if (state.name === 'unreachable') return <Unreachable message={state.message} />
   const { last } = state
   return (

@@ -1,0 +1,20 @@
+/**
+ * The sync-server as a child process that tests may kill. Started by `startTestServer` (browser.ts) with its settings in the
+ * environment; says its address to the parent and ends when the parent does.
+ */
+import { startServer } from '@hq/sync-server/server.ts'
+
+const { env } = process
+process.on('disconnect', () => process.exit(0))
+
+const server = await startServer({
+  databaseUrl: env['TEST_DATABASE_URL'] ?? '',
+  home: env['TEST_HOME'] ?? '',
+  port: Number(env['TEST_PORT'] ?? 0),
+  appFolder: env['TEST_APP_FOLDER'],
+  log: (level, message, fields) => {
+    if (level === 'error' || env['HQ_DEBUG']) console.error(`[server] ${level}: ${message}`, fields ?? '')
+  },
+})
+process.on('SIGTERM', () => void server.stop().then(() => process.exit(0)))
+process.send?.({ url: server.url, port: server.port, tenantId: server.tenantId })
