@@ -38,7 +38,7 @@ export interface ApplierOptions {
 
 export type Applier = ReturnType<typeof createApplier>
 
-const BATCH_BYTES = 8 * 1024 * 1024
+const BATCH_BYTES = 2 * 1024 * 1024
 const BLOCK_BYTES = 256 * 1024
 
 const isPart = (item: StreamItem): item is TransactionPart => 'changes' in item
@@ -203,7 +203,8 @@ export const createApplier = (options: ApplierOptions) => {
       }
       if (item.isFinal) {
         collected.endTransaction(item)
-        position = item.commitLsn
+        // The next commit can't be logged before this one's record ends.
+        position = Math.max(item.commitLsn, item.endLsn - 1)
         restart = Math.max(restart, item.endLsn)
       }
     }

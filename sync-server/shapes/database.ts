@@ -23,6 +23,8 @@ const RAW_TEXT = { getTypeParser: () => (text: unknown) => text }
 
 export interface Session extends Queryable {
   query(text: string, values?: readonly unknown[]): Promise<{ rows: string[][] }>
+  /** Several statements in one message. Returns the rows of the last. */
+  script(...statements: readonly string[]): Promise<string[][]>
 }
 
 export interface Database extends Session {
@@ -48,6 +50,14 @@ const toSession = (client: pg.ClientBase): Session => ({
       rowMode: 'array',
     } as pg.QueryArrayConfig)
     return { rows: result.rows as unknown as string[][] }
+  },
+  async script(...statements) {
+    const results: unknown = await client.query({
+      text: statements.join(';\n'),
+      rowMode: 'array',
+    } as pg.QueryArrayConfig)
+    const last = (Array.isArray(results) ? results.at(-1) : results) as pg.QueryArrayResult
+    return last.rows as string[][]
   },
 })
 
@@ -80,6 +90,7 @@ export const openDatabase = (base: pg.ClientConfig, connections: number, logger:
       }
     },
     query: (text, values) => database.session((session) => session.query(text, values)),
+    script: (...statements) => database.session((session) => session.script(...statements)),
     serverVersion() {
       version ??= database.query('show server_version_num').then(({ rows }) => Number(rows[0]?.[0]))
       version.catch(() => {

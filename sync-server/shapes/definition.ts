@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto'
 import { describeTable, schemaHeader, type Table } from './catalog.ts'
 import { type Database, isMissingTable, isRequestError, type Session } from './database.ts'
-import { parseTableName, quoteLiteral, quoteTable } from './identifiers.ts'
+import { parseTableName, quoteLiteral, quoteTable, type TableName } from './identifiers.ts'
 import { InvalidRequest, type ShapeDefinition } from './protocol.ts'
 import { type CompiledWhere, compileWhere } from './where/compile.ts'
 import { MOVING_TIME, type ParsedWhere, parseWhere, whereSql } from './where/parse.ts'
@@ -45,30 +45,72 @@ export interface Definition {
 
 const invalid = (parameter: string, reason: string): InvalidRequest => new InvalidRequest({ [parameter]: [reason] })
 
-/** Reads the table from the catalog and has Postgres check the condition. Throws `InvalidRequest`. */
+export interface Known {
+  /** A table that shapes are made of already. That it still is as it was, the snapshot will check. */
+  readonly table: (name: TableName) => Table | undefined
+  /** The same table as shapes have it, so that thousands of them share one object. */
+  readonly intern: (table: Table) => Table
+  /** Types of params, by table and text of a condition that Postgres has checked with them before. */
+  readonly paramTypes: WeakMap<Table, Map<string, readonly string[]>>
+}
+
+/** Reads the table from the catalog and has Postgres check the condition, where that is not known. Throws `InvalidRequest`. */
 export const resolveDefinition = async (
   database: Database,
   raw: ShapeDefinition,
   log: LogMode,
-  intern: (table: Table) => Table,
+  known: Known,
 ): Promise<Definition> => {
   const name = parseTableName(raw.table)
   if (!name) throw invalid('table', 'Invalid table name: expected an SQL identifier, with or without a schema')
-  const version = await database.serverVersion()
-  return database.session(async (session) => {
-    const found = await describeTable(session, version, name)
-    const table = found && intern(found)
-    if (!table || table.columns.length === 0) {
-      throw invalid(
-        'table',
-        `Table ${quoteTable(name)} does not exist. If the table name contains capitals or special characters you must quote it.`,
-      )
-    }
-    const columns = columnsOf(raw, table)
-    const parsed = parse(raw, table)
-    const paramTypes = parsed ? await checkWhere(session, parsed, table, raw.params ?? []) : []
-    return assemble({ table, raw, log, paramTypes }, columns, parsed)
-  })
+  const remembered = known.table(name)
+  if (!remembered) return resolveFor(database, await findTable(database, name, known), raw, log, known)
+  try {
+    return await resolveFor(database, remembered, raw, log, known)
+  } catch (error) {
+    // Perhaps what is wrong is what we remember.
+    if (!(error instanceof InvalidRequest)) throw error
+    return resolveFor(database, await findTable(database, name, known), raw, log, known)
+  }
+}
+
+const resolveFor = async (
+  database: Database,
+  table: Table,
+  raw: ShapeDefinition,
+  log: LogMode,
+  known: Known,
+): Promise<Definition> => {
+  const columns = columnsOf(raw, table)
+  const parsed = parse(raw, table)
+  const params = raw.params ?? []
+  if (!parsed) return assemble({ table, raw, log, paramTypes: [] }, columns, parsed)
+  let paramTypes = known.paramTypes.get(table)?.get(raw.where ?? '')
+  if (paramTypes && paramTypes.length > 0) checkMovingTime(parsed, params, paramTypes)
+  else {
+    paramTypes = await database.session((session) => checkWhere(session, parsed, table, params))
+    remember(known.paramTypes, table, raw.where ?? '', paramTypes)
+  }
+  return assemble({ table, raw, log, paramTypes }, columns, parsed)
+}
+
+const findTable = async (database: Database, name: TableName, known: Known): Promise<Table> => {
+  const found = await describeTable(database, await database.serverVersion(), name)
+  if (!found || found.columns.length === 0) {
+    throw invalid(
+      'table',
+      `Table ${quoteTable(name)} does not exist. If the table name contains capitals or special characters you must quote it.`,
+    )
+  }
+  return known.intern(found)
+}
+
+const MAX_CONDITIONS = 500
+
+const remember = (types: Known['paramTypes'], table: Table, where: string, found: readonly string[]): void => {
+  const conditions = types.get(table)
+  if (conditions && conditions.size < MAX_CONDITIONS) conditions.set(where, found)
+  else types.set(table, new Map([[where, found]]))
 }
 
 /** The definition of a source that was resolved before. */
@@ -146,11 +188,7 @@ const checkWhere = async (
        where name = 'hq_where' order by n`,
     )
     const types = rows.map(([type]) => type as string)
-    for (const [index, number] of parsed.params.entries()) {
-      if (/^(date|time|interval)/.test(types[index] as string) && MOVING_TIME.test(params[number - 1] as string)) {
-        throw invalid('where', `parameter $${number} must be a fixed date or time`)
-      }
-    }
+    checkMovingTime(parsed, params, types)
     await session.query('deallocate all')
     await prepare(inlined(parsed, params, types))
     return types
@@ -158,6 +196,14 @@ const checkWhere = async (
     if (isMissingTable(error)) throw invalid('table', `Table ${quoteTable(table)} does not exist.`)
     if (isRequestError(error) && error instanceof Error) throw invalid('where', error.message)
     throw error
+  }
+}
+
+const checkMovingTime = (parsed: ParsedWhere, params: readonly string[], types: readonly string[]): void => {
+  for (const [index, number] of parsed.params.entries()) {
+    if (/^(date|time|interval)/.test(types[index] as string) && MOVING_TIME.test(params[number - 1] as string)) {
+      throw invalid('where', `parameter $${number} must be a fixed date or time`)
+    }
   }
 }
 

@@ -92,8 +92,8 @@ export interface Engine {
 
 const MIB = 1024 * 1024
 const DAY = 86_400_000
-const QUEUE_HIGH = 48 * MIB
-const QUEUE_LOW = 16 * MIB
+const QUEUE_HIGH = 12 * MIB
+const QUEUE_LOW = 4 * MIB
 const SYNC_MS = 100
 const ASK_MS = 50
 const RECENT = 4096
@@ -165,7 +165,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       lifecycle,
       logger,
       longPollMs: options.longPollMs ?? 20_000,
-      logChunkBytes: Math.min(options.chunkBytes ?? 10 * MIB, 2 * MIB),
+      logChunkBytes: Math.min(options.chunkBytes ?? 10 * MIB, MIB),
       allowDeletion: options.allowDeletion ?? false,
       cacheControl: options.cacheControl ?? 'no-store',
       stopping: stopping.signal,

@@ -13,7 +13,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { describeTables, sameTable, type Table } from './catalog.ts'
 import { type Database, isMissingTable, isRequestError, isTransient } from './database.ts'
-import { build, type Definition, type DefinitionSource, type LogMode, resolveDefinition } from './definition.ts'
+import {
+  build,
+  type Definition,
+  type DefinitionSource,
+  type Known,
+  type LogMode,
+  resolveDefinition,
+} from './definition.ts'
 import { quoteTable, type TableName } from './identifiers.ts'
 import {
   compareOffsets,
@@ -84,7 +91,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
   }
 
   const resolveAndCreate = async ({ definition: raw, rawKey, log }: Wanted): Promise<Shape> => {
-    const definition = await resolveDefinition(database, raw, log, intern).catch((error) => {
+    const definition = await resolveDefinition(database, raw, log, known).catch((error) => {
       if (error instanceof InvalidRequest) throw error
       throw new Unavailable(`the database can't be asked: ${messageOf(error)}`)
     })
@@ -103,6 +110,12 @@ export const createLifecycle = (options: LifecycleOptions) => {
   const intern = (table: Table): Table =>
     shapes.ofTable(table.oid).find(({ definition }) => isDeepStrictEqual(definition.table, table))?.definition.table ??
     table
+
+  const known: Known = {
+    intern,
+    table: (name) => shapes.named(quoteTable(name)),
+    paramTypes: new WeakMap(),
+  }
 
   const create = (definition: Definition): Shape => {
     const id = store.mintShape()
@@ -150,7 +163,10 @@ export const createLifecycle = (options: LifecycleOptions) => {
       shape.state = 'ready'
     } catch (error) {
       retire(shape, `its snapshot failed: ${messageOf(error)}`)
-      if (error instanceof TableChanged) throw new Retired()
+      if (error instanceof TableChanged) {
+        for (const other of shapes.ofTable(definition.table.oid)) retire(other, 'its table has changed')
+        throw new Retired()
+      }
       if (isMissingTable(error)) throw new InvalidRequest({ table: ['Table does not exist'] })
       if (isRequestError(error)) throw new InvalidRequest({ where: [messageOf(error)] })
       if (error instanceof Retired || error instanceof Unavailable) throw error

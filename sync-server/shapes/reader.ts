@@ -38,7 +38,7 @@ export const readLog = (
   let end = after
   let reachesEnd = false
   while (!reachesEnd && size < maxBytes) {
-    const blocks = store.read(shape.id, end, shape.end.tx)
+    const blocks = store.read(shape.id, end, shape.end.tx, maxBytes - size)
     for (const block of blocks) {
       if (size >= maxBytes) break
       const from = firstAfter(block, after)

@@ -50,7 +50,7 @@ export interface Replication {
 /** An error that trying again will not heal. */
 export class SetupError extends Error {}
 
-const PART_BYTES = 4 * 1024 * 1024
+const PART_BYTES = 1024 * 1024
 const STATUS_MS = 10_000
 const SILENCE_MS = 45_000
 /** How long another consumer may hold the slot before the first start gives up. */
@@ -155,7 +155,7 @@ export const startReplication = (options: ReplicationOptions): Replication => {
     } else if (chunk[0] === 0x6b) {
       const sentLsn = readLsn(chunk, 1)
       received = Math.max(received, sentLsn)
-      if (!decoder.isInside() && sentLsn > store.restartLsn()) options.onProgress(sentLsn)
+      if (!decoder.isInside() && sentLsn - 1 > store.position()) options.onProgress(sentLsn)
       if (chunk[17] === 1) sendStatus(false)
     }
   }

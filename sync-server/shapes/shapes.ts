@@ -7,7 +7,9 @@
  *  3. A shape whose condition demands equalities is found by those values: other rows cost it nothing.
  */
 import { EventEmitter } from 'node:events'
+import type { Table } from './catalog.ts'
 import type { Definition } from './definition.ts'
+import { quoteTable } from './identifiers.ts'
 import { createEncoder, type Encoder, type Message } from './messages.ts'
 import type { TransactionPart } from './pgoutput.ts'
 import { compareOffsets, type Offset } from './protocol.ts'
@@ -105,6 +107,7 @@ export const createShapes = (now: () => number = Date.now) => {
   const byHandle = new Map<string, Served>()
   const byKey = new Map<string, Shape>()
   const byTable = new Map<number, TableShapes>()
+  const oids = new Map<string, number>()
   const encoders = new Map<string, { encoder: Encoder; users: number }>()
 
   const encoderKey = ({ table, columns, replica }: Definition) => JSON.stringify([table, columns, replica])
@@ -170,6 +173,7 @@ export const createShapes = (now: () => number = Date.now) => {
       if (!table) {
         table = { all: new Set(), plain: new Set(), indexes: new Map() }
         byTable.set(definition.table.oid, table)
+        oids.set(quoteTable(definition.table), definition.table.oid)
       }
       table.all.add(shape)
       const place = placeOf(shape, table)
@@ -199,7 +203,11 @@ export const createShapes = (now: () => number = Date.now) => {
         same?.delete(shape)
         if (place && same?.size === 0) place.shapes.delete(place.value)
         if (place?.shapes.size === 0) table.indexes.delete(place.columnsKey)
-        if (table.all.size === 0) byTable.delete(definition.table.oid)
+        if (table.all.size === 0) {
+          byTable.delete(definition.table.oid)
+          const name = quoteTable(definition.table)
+          if (oids.get(name) === definition.table.oid) oids.delete(name)
+        }
       }
       const key = encoderKey(definition)
       const shared = encoders.get(key)
@@ -210,6 +218,12 @@ export const createShapes = (now: () => number = Date.now) => {
     byHandle: (handle: string): Served | undefined => byHandle.get(handle),
     byKey: (key: string): Shape | undefined => byKey.get(key),
     isTracked: (tableOid: number): boolean => byTable.has(tableOid),
+    /** A table that has a shape, by its quoted name. */
+    named: (name: string): Table | undefined => {
+      const oid = oids.get(name)
+      const [shape] = oid === undefined ? [] : (byTable.get(oid)?.all ?? [])
+      return shape?.definition.table
+    },
     tables: (): number[] => [...byTable.keys()],
     ofTable: (tableOid: number): Shape[] => [...(byTable.get(tableOid)?.all ?? [])],
     all: (): Shape[] => [...byTable.values()].flatMap(({ all }) => [...all]),

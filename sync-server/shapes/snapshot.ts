@@ -43,9 +43,11 @@ export const takeSnapshot = async (task: SnapshotTask): Promise<number[]> => {
   const version = await database.serverVersion()
   return database.session(async (session) => {
     for (const deadline = Date.now() + INVISIBLE_MS; ; ) {
-      await session.query('begin isolation level repeatable read read only')
-      await session.query(`set local lock_timeout = '5s'`)
-      await session.query(`lock table ${quoteTable(definition.table)} in access share mode`)
+      await session.script(
+        'begin isolation level repeatable read read only',
+        `set local lock_timeout = '5s'`,
+        `lock table ${quoteTable(definition.table)} in access share mode`,
+      )
       const visibility = await readVisibility(session)
       const table = (await describeTables(session, version, [definition.table.oid])).get(definition.table.oid)
       if (!table || !sameTable(table, definition.table)) throw new TableChanged()
@@ -123,16 +125,17 @@ async function* batches(session: Session, { table, columns, where }: Definition)
   for (const index of table.primaryKey.length > 0 ? table.primaryKey : table.columns.keys()) needed.add(index)
   const list = table.columns.map(({ name }, index) => (needed.has(index) ? quoteIdentifier(name) : 'null'))
   const condition = where ? ` where ${where.sql}` : ''
-  await session.query(
-    `declare hq_rows no scroll cursor for select ${list.join(', ')} from ${quoteTable(table)}${condition}`,
-  )
   let count = 50
+  let rows = await session.script(
+    `declare hq_rows no scroll cursor for select ${list.join(', ')} from ${quoteTable(table)}${condition}`,
+    `fetch ${count} from hq_rows`,
+  )
   for (;;) {
-    const { rows } = await session.query(`fetch ${count} from hq_rows`)
     if (rows.length > 0) yield rows
     if (rows.length < count) return
     const bytes = rows.reduce((sum, row) => sum + row.reduce((length, value) => length + (value?.length ?? 0), 0), 1)
     count = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor((BATCH_BYTES * rows.length) / bytes)))
+    rows = (await session.query(`fetch ${count} from hq_rows`)).rows
   }
 }
 

@@ -44,7 +44,7 @@ const reopen = (): void => {
 const GENERATION = { handle: 'h', files: 0, chunks: [], from: SNAPSHOT_END, createdAt: 0 }
 const read = (tx: number, op: number, maxBytes = 1e6) => {
   const [last] = store.transactions(1, Number.MAX_SAFE_INTEGER, 1)
-  const blocks = last ? store.read(1, { tx: last.tx, op: -1 }, last.tx) : []
+  const blocks = last ? store.read(1, { tx: last.tx, op: -1 }, last.tx, 1e9) : []
   const shape = { id: 1, end: last && { tx: last.tx, op: blocks.at(-1)?.opLast ?? 0 } } as Shape
   const { text, starts, end, reachesEnd } = readLog(store, shape, GENERATION, { tx, op }, maxBytes)
   return { text: text.toString(), starts, end, reachesEnd }

@@ -85,7 +85,7 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
   const setMeta = database.prepare('insert or replace into meta values (?, ?)')
   const insertBlock = database.prepare('insert into log values (?, ?, ?, ?, ?, ?, ?, ?)')
   const readBlocks = database.prepare(
-    'select tx, op, op_last, xid, body, marks from log where shape = ? and tx >= ? and tx <= ? and (tx > ? or op_last > ?) order by tx, op limit 200',
+    'select tx, op, op_last, xid, body, marks from log where shape = ? and tx >= ? and tx <= ? and (tx > ? or op_last > ?) order by tx, op',
   )
   const replaceShape = database.prepare('insert or replace into shapes values (?, ?, ?)')
   const lastTransactions = database.prepare(
@@ -232,19 +232,26 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
       })
     },
 
-    /** Blocks that hold something after `after`, up to and including transaction `untilTx`; at most 200. */
-    read: (shape: number, after: Offset, untilTx: number): LogBlock[] =>
-      readBlocks.all(shape, after.tx, untilTx, after.tx, finite(after.op)).map((row) => {
+    /** Blocks that hold something after `after`, up to and including transaction `untilTx`, to about `maxBytes`. */
+    read(shape: number, after: Offset, untilTx: number, maxBytes: number): LogBlock[] {
+      const blocks: LogBlock[] = []
+      let size = 0
+      for (const row of readBlocks.iterate(shape, after.tx, untilTx, after.tx, finite(after.op))) {
         const marks = row['marks'] as Uint8Array
-        return {
+        const body = row['body'] as Uint8Array
+        blocks.push({
           tx: row['tx'] as number,
           xid: row['xid'] as number,
           op: row['op'] as number,
           opLast: row['op_last'] as number,
-          body: row['body'] as Uint8Array,
+          body,
           marks: new Uint32Array(marks.buffer, marks.byteOffset, marks.byteLength / 4),
-        }
-      }),
+        })
+        size += body.length
+        if (size >= maxBytes) break
+      }
+      return blocks
+    },
 
     /** The last `limit` transactions of a shape up to an LSN, ascending. */
     transactions: (shape: number, untilTx: number, limit: number): { tx: number; xid: number }[] =>
