@@ -81,6 +81,7 @@ export function AppShell(props: ShellProps) {
       {phone && (
         <BottomBar
           items={phoneItems.flatMap((id) => items.filter((item) => item.id === id))}
+          sync={props.sync}
           onMore={() => setMore(true)}
         />
       )}

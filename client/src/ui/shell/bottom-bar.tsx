@@ -1,13 +1,19 @@
 import { Link } from '@tanstack/react-router'
 import { Menu as MenuIcon } from 'lucide-react'
+import { useNow } from '../relative-time.tsx'
+import { StatusShape } from '../status.tsx'
 import type { NavItem } from './nav.ts'
+import { type SyncPillProps, syncWords } from './sync-pill.tsx'
 
 const CELL =
   'relative flex min-w-0 flex-1 flex-col items-center justify-center gap-0.5 text-2xs text-text-3 select-none ' +
   'aria-[current=page]:font-medium aria-[current=page]:text-accent-ink focus-visible:-outline-offset-2'
 
-/** The phone's bar: up to four places and More. */
-export function BottomBar({ items, onMore }: { items: readonly NavItem[]; onMore: () => void }) {
+export type BottomBarProps = { items: readonly NavItem[]; sync: SyncPillProps; onMore: () => void }
+
+/** The phone's bar: up to four places and More, which carries the sync mark unless all is synced. */
+export function BottomBar({ items, sync, onMore }: BottomBarProps) {
+  const { title, shape, meaning } = syncWords(sync, useNow())
   return (
     <nav
       aria-label="Main"
@@ -28,7 +34,14 @@ export function BottomBar({ items, onMore }: { items: readonly NavItem[]; onMore
         </Link>
       ))}
       <button type="button" onClick={onMore} className={CELL}>
-        <MenuIcon className="size-5" strokeWidth={1.75} aria-hidden="true" />
+        <span className="relative">
+          <MenuIcon className="size-5" strokeWidth={1.75} aria-hidden="true" />
+          {meaning !== 'good' && (
+            <span className="absolute -top-1.5 left-3.5 rounded-full bg-bg p-px [--glyph:var(--bg)]">
+              <StatusShape shape={shape} meaning={meaning} label={title} />
+            </span>
+          )}
+        </span>
         More
       </button>
     </nav>

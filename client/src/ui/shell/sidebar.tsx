@@ -123,7 +123,7 @@ export function Sidebar(props: SidebarProps) {
                 shortcut="mod+b"
                 side="right"
                 onClick={onToggle}
-                className="size-8"
+                className="size-8 touch:size-11"
               />
             )}
             <IconButton
@@ -132,7 +132,7 @@ export function Sidebar(props: SidebarProps) {
               shortcut="mod+k"
               side="right"
               onClick={onSearch}
-              className="size-8"
+              className="size-8 touch:size-11"
             />
           </>
         ) : (
@@ -153,7 +153,7 @@ export function Sidebar(props: SidebarProps) {
             variant="outline"
             side={closed ? 'right' : 'bottom'}
             onClick={onCreate}
-            className="size-8"
+            className="size-8 touch:size-11"
           />
         )}
       </div>
