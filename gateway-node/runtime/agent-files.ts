@@ -7,7 +7,7 @@
  *  F4 A write is a commit under the agent's name (by `workspaces.writeText`, which checks F1 once more).
  */
 import { lstat, open, readdir, realpath } from 'node:fs/promises'
-import { join, relative, sep } from 'node:path'
+import { join } from 'node:path'
 import { type Author, agentAuthor, WorkspaceError, type Workspaces } from '../workspaces/contract.ts'
 import type { AgentFiles, FileResult } from './runtime.ts'
 
@@ -152,14 +152,6 @@ async function walk(absolute: string, path: string, found: { path: string; size:
     if (entry.isDirectory()) await walk(join(absolute, entry.name), below, found)
     else if (entry.isFile()) found.push({ path: below, size: (await lstat(join(absolute, entry.name))).size })
   }
-}
-
-/** A path of the worktree as the tools name it, for a path given relative to it or absolute inside it; undefined: outside. */
-export async function insideWorktree(folder: string, path: string): Promise<string | undefined> {
-  if (!path.startsWith('/')) return path
-  const root = await realpath(folder)
-  const below = relative(root, path)
-  return below === '' || below.startsWith('..') ? undefined : below.split(sep).join('/')
 }
 
 const good = <T>(value: T): { ok: true; value: T } => ({ ok: true, value })
