@@ -102,8 +102,17 @@ function takeLock(home: string): () => void {
   try {
     return lockFile(join(home, 'gateway.lock'))
   } catch (error) {
-    if (error instanceof LockedError)
-      throw new SetupError('locked', `Another gateway runs here already: ${error.message}`, { cause: error })
+    if (error instanceof LockedError) {
+      const pid = /process (\d+)/.exec(error.message)?.[1]
+      const who = pid ? `Another gateway (process ${pid})` : 'Another gateway'
+      throw new SetupError(
+        'locked',
+        `${who} already works in ${home}. Stop that one first, or give this one a folder of its own in HQ_GATEWAY_HOME.`,
+        {
+          cause: error,
+        },
+      )
+    }
     throw error
   }
 }
