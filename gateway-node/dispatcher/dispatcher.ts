@@ -11,18 +11,17 @@
  *  D6 `stop` gives leases back with their attempts; a removed agent's runs are aborted, and `agentStops` waits for them.
  */
 import { join } from 'node:path'
-import { budgetSentence, budgetState } from '@hq/shared/domain/budget.ts'
+import { budgetState } from '@hq/shared/domain/budget.ts'
 import { countFailures, judge, MAX_RUNS_AT_ONCE, type Verdict } from '@hq/shared/domain/gates.ts'
-import { derivedId } from '@hq/shared/domain/ids.ts'
 import { compareWork } from '@hq/shared/domain/runs.ts'
 import type { TableName } from '@hq/shared/schema/tables.ts'
-import type { Tx } from '@hq/shared/sync/contract.ts'
 import type { Actions } from '../local-api/actions.ts'
 import { gatewayActions } from '../local-api/gateway-actions.ts'
 import { createRuntimes, type Runtimes } from '../runtime/registry.ts'
 import type { GatewayContext, Service } from '../service.ts'
 import { type ItemState, itemState } from './actionable.ts'
-import { createMemory } from './memory.ts'
+import { createPeople } from './people.ts'
+import { createPublisher } from './publish.ts'
 import { type LiveRun, noteDeadLetter, startRun } from './run.ts'
 import {
   type Agent,
@@ -70,21 +69,26 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
   const runtimes = options.runtimes ?? createRuntimes(context)
   const actions = options.actions ?? gatewayActions(context)
   const { maxRunsAtOnce = MAX_RUNS_AT_ONCE, leaseMs = 60_000, settleMs = 20, sweepMs = 60_000 } = options
-  const memory = createMemory(join(context.home, 'dispatcher.json'), (message) => log('warn', message))
+  const people = createPeople(join(context.home, 'dispatcher.json'), (message) => log('warn', message))
+  const publish = createPublisher(context)
   const live = new Map<string, LiveRun>()
-  /** What the last pass saw of each agent, to notice what people do. */
-  const seen = new Map<string, { paused: boolean; model: string | null; runtime: string; items: ReadonlySet<string> }>()
-  const noted = new Set<string>()
   let running = false
   let timer: NodeJS.Timeout | undefined
+  let dueAt = 0
+  /** How long the last pass took, in ms: the next one leaves the machine at least twice that to others. */
+  let took = 0
   let current: Promise<void> | undefined
   let queued: Promise<void> | undefined
   const ends: (() => void)[] = []
 
+  /** The earlier of two wishes stands, so that rows that never stop changing cannot put a pass off for ever. */
   function schedule(inMs: number): void {
     if (!running) return
+    const due = Date.now() + Math.max(0, Math.min(inMs, sweepMs))
+    if (timer && dueAt <= due) return
     clearTimeout(timer)
-    timer = setTimeout(() => void pass(), Math.max(0, Math.min(inMs, sweepMs)))
+    dueAt = due
+    timer = setTimeout(() => void pass(), due - Date.now())
   }
 
   /** D1: one at a time; calls during a pass share the one that follows it. */
@@ -105,6 +109,8 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
   async function once(): Promise<void> {
     if (!running) return
     clearTimeout(timer)
+    timer = undefined
+    const began = performance.now()
     let next: number | undefined
     try {
       next = await look()
@@ -114,11 +120,9 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
       })
       next = now() + 5_000
     }
-    if (running && !pending) schedule(next === undefined ? sweepMs : next - now() + 20)
-    if (pending) {
-      pending = false
-      schedule(settleMs)
-    }
+    took = performance.now() - began
+    schedule(pending ? Math.max(settleMs, took * 2) : next === undefined ? sweepMs : next - now() + 20)
+    pending = false
   }
 
   /** Set when rows changed while a pass was looking. */
@@ -126,7 +130,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
   function onRows(changed: ReadonlyMap<TableName, unknown>): void {
     if (!WATCHED.some((table) => changed.has(table))) return
     if (current) pending = true
-    else schedule(settleMs)
+    else schedule(Math.max(settleMs, took))
   }
 
   /** One pass; when time alone will change something, in milliseconds since 1970. */
@@ -134,8 +138,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     let rows = await takeSnapshot(replica, gatewayId, now())
     stopWhatIsOver(rows)
     if (await sweep(rows)) rows = await takeSnapshot(replica, gatewayId, now())
-    noticePeople(rows)
-    await memory.save()
+    await people.notice(rows, now())
 
     const states = new Map<string, ItemState>()
     for (const item of rows.items) {
@@ -157,7 +160,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     }
     await wake(rows, states)
     const verdicts = new Map(rows.agents.map((agent) => [agent.id, verdictOf(rows, states, agent)]))
-    await publish(rows, verdicts)
+    await publish(rows, verdicts, people)
     const times = [...verdicts.values()].flatMap((verdict) =>
       'until' in verdict && verdict.until !== undefined ? [verdict.until] : [],
     )
@@ -254,7 +257,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
       working: run && { title: run.title },
       runsAtOnce: live.size,
       maxRunsAtOnce,
-      failures: countFailures(rows.ended.get(agent.id) ?? [], personActedAt(rows, agent.id)),
+      failures: countFailures(rows.ended.get(agent.id) ?? [], people.actedAt(rows, agent.id)),
       foreignLeaseUntil:
         foreign.length === 0 ? undefined : Math.max(...foreign.map((item) => Date.parse(item.leased_until ?? ''))),
       budget: { ...money, state: budgetState(money.limits, money.usage), monthEnd: rows.month.end },
@@ -265,34 +268,6 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
       },
     })
   }
-
-  const personActedAt = (rows: Snapshot, agentId: string): number =>
-    Math.max(memory.actedAt(agentId), rows.asked.get(agentId) ?? 0)
-
-  /** A person who resumes an agent, gives it another model, or new work, lets it try again. */
-  function noticePeople(rows: Snapshot): void {
-    for (const agent of rows.agents) {
-      const before = seen.get(agent.id)
-      const items = new Set(rows.items.filter((item) => item.agent_id === agent.id).map((item) => item.id))
-      const state = { paused: agent.pause_requested_at !== null, model: agent.model, runtime: agent.runtime, items }
-      seen.set(agent.id, state)
-      if (!before) continue
-      const resumed = before.paused && !state.paused
-      const changed = before.model !== state.model || before.runtime !== state.runtime
-      const newWork = rows.items.some(
-        (item) =>
-          item.agent_id === agent.id &&
-          item.attempt_count === 0 &&
-          item.lease_token === 0 &&
-          !before.items.has(item.id) &&
-          byPerson(item),
-      )
-      if (resumed || changed || newWork) memory.acted(agent.id, now())
-    }
-  }
-
-  const byPerson = (item: Item): boolean =>
-    (item.context['actor_type'] ?? 'human') === 'human' && item.event_type !== 'blocker_resolved'
 
   /** Runs whose ground has gone: told to stop. Most stop softly, before their next model call. */
   function stopWhatIsOver(rows: Snapshot): void {
@@ -325,87 +300,6 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     return true
   }
 
-  /** D5. Also answers a request to pause in `agents.status`, and tells people about budgets and agents that gave up. */
-  async function publish(rows: Snapshot, verdicts: ReadonlyMap<string, Verdict>): Promise<void> {
-    const changes: ((tx: Tx) => Promise<void>)[] = []
-    for (const agent of rows.agents) {
-      const verdict = verdicts.get(agent.id)
-      if (!verdict) continue
-      const shut = verdict.code !== 'open'
-      const gate = {
-        code: shut ? verdict.code : null,
-        detail: shut ? verdict.detail : null,
-        until: shut && verdict.until !== undefined ? iso(verdict.until) : null,
-      }
-      const paused = agent.pause_requested_at !== null
-      const status =
-        paused && agent.status === 'ready' && verdict.code !== 'working'
-          ? 'paused'
-          : !paused && agent.status === 'paused'
-            ? 'ready'
-            : agent.status
-      const same =
-        agent.gate === gate.code && agent.gate_detail === gate.detail && timeOf(agent.gate_until) === timeOf(gate.until)
-      if (!same || status !== agent.status) {
-        changes.push(async (tx) => {
-          await tx.query('update agents set gate = $2, gate_detail = $3, gate_until = $4, status = $5 where id = $1', [
-            agent.id,
-            gate.code,
-            gate.detail,
-            gate.until,
-            status,
-          ])
-        })
-      }
-      changes.push(...newsOf(rows, agent, verdict))
-    }
-    if (changes.length > 0)
-      await replica.write(async (tx) => {
-        for (const change of changes) await change(tx)
-      })
-  }
-
-  function newsOf(rows: Snapshot, agent: Agent, verdict: Verdict): ((tx: Tx) => Promise<void>)[] {
-    const money = rows.money.get(agent.id)
-    const state = money && budgetState(money.limits, money.usage)
-    const news: {
-      key: string
-      type: 'budget_warned' | 'budget_exceeded' | 'run_failed'
-      title: string
-      body: string
-    }[] = []
-    if (money && state && (state.status === 'warned' || state.status === 'exceeded')) {
-      const type = state.status === 'warned' ? 'budget_warned' : 'budget_exceeded'
-      const title =
-        state.status === 'warned' ? `${agent.name} has used most of its budget` : `${agent.name} has used up its budget`
-      news.push({
-        key: `${type}:${agent.id}:${rows.month.key}`,
-        type,
-        title,
-        body: budgetSentence(money.limits, money.usage, state),
-      })
-    }
-    if (verdict.code === 'stalled') {
-      const lastAt = countFailures(rows.ended.get(agent.id) ?? [], personActedAt(rows, agent.id)).lastAt ?? 0
-      news.push({
-        key: `stalled:${agent.id}:${lastAt}`,
-        type: 'run_failed',
-        title: `${agent.name} has stopped trying`,
-        body: verdict.detail,
-      })
-    }
-    return news
-      .filter(({ key }) => !noted.has(key))
-      .map(({ key, type, title, body }) => async (tx) => {
-        await tx.query(
-          `insert into notifications (id, tenant_id, type, title, body, entity_type, entity_id, actor_type, dedup_key)
-           values ($1, $2, $3, $4, $5, 'agent', $6, 'system', $7) on conflict (id) do nothing`,
-          [derivedId('notification', tenantId, key), tenantId, type, title, body, agent.id, key],
-        )
-        noted.add(key)
-      })
-  }
-
   async function end(runs: readonly LiveRun[], stop: Parameters<LiveRun['stop']>[0]): Promise<void> {
     for (const run of runs) run.stop(stop, 'hard')
     await Promise.all(runs.map((run) => run.ended))
@@ -417,7 +311,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     async start() {
       if (running) return
       running = true
-      await memory.load()
+      await people.load()
       ends.push(replica.onChange(onRows))
       ends.push(
         context.agentStops.onStop((agentId, why) =>
@@ -438,9 +332,6 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
         code: 'shutdown',
         why: 'The gateway was shut down; the work goes on when it is back.',
       })
-      await memory.save()
     },
   }
 }
-
-const timeOf = (time: string | null): number | null => (time === null ? null : Date.parse(time))
