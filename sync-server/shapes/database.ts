@@ -70,6 +70,10 @@ export const openDatabase = (base: pg.ClientConfig, connections: number, logger:
   })
   // Without a listener the end of an idle connection would end the process.
   pool.on('error', (error) => logger.debug('an idle database connection ended', { reason: error.message }))
+  // Nor does the pool listen while a connection is lent out: between two statements its end would go unheard.
+  pool.on('connect', (client) => {
+    client.on('error', (error) => logger.debug('a database connection ended', { reason: error.message }))
+  })
   let version: Promise<number> | undefined
 
   const database: Database = {
