@@ -43,7 +43,8 @@ const DAY = 24 * HOUR
 export function relative(at: number, from: number, words: boolean): string {
   const gap = Math.abs(from - at)
   const wrap = (text: string) => (words ? (at > from ? `in ${text}` : `${text} ago`) : text)
-  if (gap < MINUTE) return at > from + 5000 ? wrap('a moment') : 'just now'
+  // The page's clock is up to 15 s old and clocks differ: what seems to be a little ahead has just happened.
+  if (gap < MINUTE) return 'just now'
   if (gap < HOUR) return wrap(`${Math.floor(gap / MINUTE)} min`)
   if (gap < DAY) return wrap(`${Math.floor(gap / HOUR)} h`)
   if (gap < 7 * DAY) return wrap(`${Math.floor(gap / DAY)} d`)
