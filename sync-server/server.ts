@@ -45,7 +45,7 @@ export interface ServerOptions {
 }
 
 export interface RunningServer {
-  /** Where people open it, such as `http://localhost:3210`. */
+  /** Where people open it, such as `http://127.0.0.1:3210`. */
   readonly url: string
   readonly port: number
   readonly tenantId: string
@@ -99,7 +99,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const site: Site = { host, publicUrl: options.publicUrl }
     const serveShape = createServeShape(source, services.replicas)
     const health: Record<string, unknown> = {
-      pid: process.pid,
+      // The process that a person would end.
+      pid: Number(process.env['HQ_SUPERVISOR_PID'] ?? process.pid),
       schema_version: migrations.version,
       shapes: options.electricUrl ? 'electric' : 'embedded',
     }
@@ -122,9 +123,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     })
     const port = await listen(server, host, options.port ?? 0)
     stops.push(() => closeServer(server, sockets.close))
-    const url =
-      options.publicUrl ??
-      `http://${host === '0.0.0.0' || host === '::' || host === '127.0.0.1' ? 'localhost' : host}:${port}`
+    const url = options.publicUrl ?? `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host}:${port}`
     await offerLocalRegistration(pool, tenant.id, options.home, `http://127.0.0.1:${port}`)
     return { url, port, tenantId: tenant.id, pool, stop }
   } catch (error) {

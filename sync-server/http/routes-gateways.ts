@@ -13,7 +13,11 @@ export function gatewayRoutes(services: Services): Hono<Env> {
     const origin = c.req.header('origin') ?? new URL(c.req.url).origin
     // The token goes by the environment: an argument would be seen in the list of processes.
     return c.json(
-      { token, expires_at, command: `HQ_SERVER=${origin} HQ_REGISTRATION_TOKEN=${token} npm run gateway` },
+      {
+        token,
+        expires_at,
+        command: `HQ_SERVER_URL=${origin} HQ_REGISTRATION_TOKEN=${token} node scripts/run.mjs gateway-node/main.ts`,
+      },
       201,
     )
   })
