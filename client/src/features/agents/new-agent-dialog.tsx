@@ -293,7 +293,6 @@ function IdentityStep(props: {
         optional
         value={draft.description}
         placeholder={draft.template?.description ?? ''}
-       
         onChange={(event) => change({ description: event.currentTarget.value })}
       />
       {gateways.length > 1 && (

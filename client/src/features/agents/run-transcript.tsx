@@ -5,6 +5,7 @@ import { useRows } from '../../replica/hooks.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { RelativeTime } from '../../ui/relative-time.tsx'
 import { Status, StatusShape } from '../../ui/status.tsx'
+import { Markdown } from '../comments/markdown.tsx'
 import { money, tokens } from './agent-query.ts'
 import { RUN_STATUS, type RunRow } from './run-line.tsx'
 import { type RunEventRow, type TranscriptEntry, transcript } from './transcript.ts'
@@ -53,7 +54,7 @@ function Entry({ entry, live }: { entry: TranscriptEntry; live: boolean }) {
     case 'message':
       return (
         <div className="rounded-card border border-line bg-surface-1 px-4 py-3">
-          <p className="whitespace-pre-wrap">{entry.text}</p>
+          <Markdown text={entry.text} />
         </div>
       )
     case 'reasoning':

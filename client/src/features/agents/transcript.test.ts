@@ -39,3 +39,11 @@ test('errors and notes are kept, turns and usage are not lines of their own', ()
   ]).map(({ kind }) => kind)
   expect(kinds).toEqual(['note', 'error'])
 })
+
+test('the closing note is left out when it repeats the last message', () => {
+  const entries = transcript([
+    event(1, 'message', { turn: 1, text: 'All done.' }),
+    event(2, 'status', { code: 'done', text: 'All done.' }),
+  ])
+  expect(entries).toHaveLength(1)
+})

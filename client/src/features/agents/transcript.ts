@@ -59,7 +59,9 @@ export function transcript(events: readonly RunEventRow[]): TranscriptEntry[] {
         entries.push({ id, kind: 'error', text: text(data['text']) })
         break
       case 'status':
-        if (data['code'] !== 'turn') entries.push({ id, kind: 'note', text: text(data['text']) })
+        // A turn is no line of its own, and the last word of a run is usually the message above it.
+        if (data['code'] !== 'turn' && !(last?.kind === 'message' && last.text === data['text']))
+          entries.push({ id, kind: 'note', text: text(data['text']) })
         break
       case 'usage':
         break // Shown as sums beside the transcript.

@@ -62,3 +62,43 @@ export const greeting = (hour: number, name: string): string => {
   const part = hour < 5 ? 'night' : hour < 12 ? 'morning' : hour < 18 ? 'afternoon' : 'evening'
   return part === 'night' ? `Still up, ${name}?` : `Good ${part}, ${name}`
 }
+
+const THINGS: Record<string, string> = {
+  task: 'the task',
+  comment: 'a comment',
+  deliverable: 'the deliverable',
+  agent: 'the agent',
+  command: 'the command',
+  person: 'the person',
+  gateway: 'the gateway',
+  stream: 'the stream',
+  workspace: 'the workspace',
+  knowledge_item: 'the page',
+  contact: 'the contact',
+}
+
+const VERBS: Record<string, string> = {
+  created: 'created',
+  updated: 'changed',
+  deleted: 'deleted',
+  restored: 'restored',
+  archived: 'archived',
+  status_changed: 'moved',
+  assigned: 'assigned',
+  commented: 'commented:',
+  reviewed: 'reviewed',
+  attached: 'attached',
+  sent: 'sent',
+}
+
+/** "created the task “Brief”": what one line of the audit log says after the name of who did it. */
+export function auditSentence(row: {
+  readonly action: string
+  readonly entity_type: string
+  readonly summary: string | null
+}): string {
+  const verb = VERBS[row.action] ?? row.action.replaceAll('_', ' ')
+  if (row.action === 'commented') return `${verb} ${row.summary ?? ''}`.trim()
+  const thing = THINGS[row.entity_type] ?? row.entity_type.replaceAll('_', ' ')
+  return row.summary ? `${verb} ${thing} “${row.summary}”` : `${verb} ${thing}`
+}

@@ -20,6 +20,7 @@ import {
   ATTENTION_TABLES,
   type AttentionKind,
   type AttentionRow,
+  auditSentence,
   greeting,
   KIND_LABEL,
 } from './attention.ts'
@@ -206,12 +207,14 @@ const AUDIT = `
   from audit_log l
   left join people p on l.actor_type = 'human' and p.id = l.actor_id
   left join agents a on l.actor_type = 'agent' and a.id = l.actor_id
-  left join tasks t on t.id = l.entity_id
+  left join comments c on c.id = l.entity_id
+  left join entity_links d on d.id = l.entity_id and d.owner_type = 'task'
+  left join tasks t on t.id = coalesce(c.entity_id, d.owner_id, l.entity_id)
   where l.actor_type <> 'system'
   order by l.occurred_at desc, l.id desc limit 25`
 
 function Activity() {
-  const { rows, ready } = useRows<AuditRow>(AUDIT, [], { tables: ['audit_log', 'people', 'agents', 'tasks'] })
+  const { rows, ready } = useRows<AuditRow>(AUDIT, [], { tables: ['audit_log', 'people', 'agents', 'tasks', 'comments', 'entity_links'] })
   if (ready && rows.length === 0) return null
   return (
     <section aria-labelledby="activity" className="min-w-0">
@@ -236,8 +239,7 @@ function Activity() {
 }
 
 function sentence(row: AuditRow): ReactNode {
-  const what =
-    row.summary ?? `${row.action.replaceAll('_', ' ')} a ${row.entity_type.replaceAll('_', ' ').replace(/s$/, '')}`
+  const what = auditSentence(row)
   return row.task_id ? (
     <Link to="/tasks/$taskId" params={{ taskId: row.task_id }} className="hover:text-text-1">
       {what}
