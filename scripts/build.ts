@@ -14,13 +14,20 @@ const stamp = join(root, 'client/dist/.hq-built')
 const sources = ['client', 'shared', 'migrations', 'package-lock.json']
 const skipped = new Set(['node_modules', 'dist', 'routeTree.gen.ts', '.tanstack'])
 
-/** Builds if needed; returns whether it did. Throws when the build fails (its words stand above). */
-export function ensureBuilt(): boolean {
+/** Builds if needed; returns whether it did. Throws when the build fails, after its words; quiet otherwise, unless told not to be. */
+export function ensureBuilt({ quiet = true } = {}): boolean {
   const wanted = hashOfSources()
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return false
   console.log('Building the app (once for each version, about 20 s)…')
-  const { status } = spawnSync(process.execPath, ['client/scripts/build.ts'], { cwd: root, stdio: 'inherit' })
-  if (status !== 0) throw new Error('The app could not be built; the message stands above.')
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['client/scripts/build.ts'], {
+    cwd: root,
+    stdio: quiet ? 'pipe' : 'inherit',
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  if (status !== 0) {
+    if (quiet) process.stderr.write(`${stdout}${stderr}`)
+    throw new Error('The app could not be built; the message stands above.')
+  }
   writeFileSync(stamp, hashOfSources())
   return true
 }
@@ -50,6 +57,6 @@ function readdir(path: string): string[] | undefined {
 }
 
 if (import.meta.main) {
-  const built = ensureBuilt()
+  const built = ensureBuilt({ quiet: false })
   if (!built) console.log('The app is up to date.')
 }

@@ -4,27 +4,62 @@
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const lock = `${root}package-lock.json`
+const lockFile = `${root}package-lock.json`
 const stamp = `${root}node_modules/.hq-installed`
+/** Holds the process that installs: two at once (`npm start` beside `npm test`) would take each other's files away. */
+const lock = `${root}.hq-install.lock`
 
 /** Returns true when it had to install. Throws with npm's own words above when that failed. */
 export function ensureInstalled() {
-  const wanted = createHash('sha256').update(readFileSync(lock)).digest('hex')
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return false
-  console.log('Installing packages (once, about a minute)…')
-  // The old Node's npm warns that some packages want a newer Node; they get it, from node_modules/.bin.
-  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-  const { status, error } = spawnSync(npm, ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
-    cwd: root,
-    stdio: 'inherit',
-  })
-  if (error) throw new Error(`npm could not be started: ${error.message}`)
-  if (status !== 0)
-    throw new Error("'npm ci' failed; its message stands above. With a network again, run the same command once more.")
-  writeFileSync(stamp, wanted)
-  return true
+  if (isInstalled()) return false
+  takeTurn()
+  try {
+    if (isInstalled()) return false
+    console.log('Installing packages (once, about a minute)…')
+    // The old Node's npm warns that some packages want a newer Node; they get it, from node_modules/.bin.
+    const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+    const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
+    const { status, error } = spawnSync(npm, args, { cwd: root, stdio: 'inherit' })
+    if (error) throw new Error(`npm could not be started: ${error.message}`)
+    if (status !== 0) {
+      throw new Error(
+        "'npm ci' failed; its message stands above. With a network again, run the same command once more.",
+      )
+    }
+    writeFileSync(stamp, lockHash())
+    return true
+  } finally {
+    rmSync(lock, { force: true })
+  }
+}
+
+const lockHash = () => createHash('sha256').update(readFileSync(lockFile)).digest('hex')
+const isInstalled = () => existsSync(stamp) && readFileSync(stamp, 'utf8') === lockHash()
+
+/** Waits until no other living process installs, then is the one that does. */
+function takeTurn() {
+  for (;;) {
+    try {
+      writeFileSync(lock, String(process.pid), { flag: 'wx' })
+      return
+    } catch (error) {
+      if (error.code !== 'EEXIST')
+        throw new Error(`This folder cannot be written to (${error.message}), so packages cannot be installed.`)
+    }
+    if (!isAlive(Number(readFileSync(lock, 'utf8')))) rmSync(lock, { force: true })
+    else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
 }
