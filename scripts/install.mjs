@@ -50,7 +50,8 @@ function takeTurn() {
       if (error.code !== 'EEXIST')
         throw new Error(`This folder cannot be written to (${error.message}), so packages cannot be installed.`)
     }
-    if (!isAlive(Number(readFileSync(lock, 'utf8')))) rmSync(lock, { force: true })
+    const holder = existsSync(lock) ? readFileSync(lock, { encoding: 'utf8', flag: 'a+' }) : ''
+    if (holder !== '' && !isAlive(Number(holder))) rmSync(lock, { force: true })
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
   }
 }
