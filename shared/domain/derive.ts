@@ -71,6 +71,7 @@ const MAX_ROUNDS = 500
 
 export function derive(changes: readonly Change[], world: World): Derived {
   const derived: Derived = { inserts: [], updates: [] }
+  const released = new Set<string>()
   const queue = [...changes]
   const overlay = new Map<string, Values>()
   const seen: World = { ...bind(world), task: (id) => overlay.get(id) ?? world.task(id) }
@@ -79,7 +80,7 @@ export function derive(changes: readonly Change[], world: World): Derived {
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const change = queue.shift()
     if (!change) break
-    const emit = new Emitter(derived, seen, change)
+    const emit = new Emitter(derived, seen, change, released)
     RULES[change.table]?.(change, seen, emit)
     for (const { id, set } of emit.updates) {
       const before = seen.task(id)
@@ -176,11 +177,14 @@ interface Note {
 /** Collects what follows from one change. */
 class Emitter {
   readonly updates: { id: string; set: Values }[] = []
+  /** Tasks that were released already: two blockers that end together are one reason to wake. */
+  readonly released: Set<string>
   private readonly derived: Derived
   private readonly world: World
   private readonly change: Change
 
-  constructor(derived: Derived, world: World, change: Change) {
+  constructor(derived: Derived, world: World, change: Change, released: Set<string>) {
+    this.released = released
     this.derived = derived
     this.world = world
     this.change = change
@@ -339,8 +343,9 @@ function release(
   context: Values,
 ): void {
   const task = world.task(target)
-  if (!task || isClosed(task)) return
+  if (!task || isClosed(task) || emit.released.has(target)) return
   if (world.blockersOf(target).some((blocker) => blocker !== ended && !isClosed(world.task(blocker)))) return
+  emit.released.add(target)
   if (task['status'] === 'blocked') emit.setTask(target, { status: 'todo' })
   emit.wake(idOf(task['assignee_agent_id']), {
     event: 'blocker_resolved',

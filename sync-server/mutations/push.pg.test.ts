@@ -148,25 +148,23 @@ describe('rights', () => {
     const notification = newId()
     await workspace.writer(gatewayA).apply([insert('notifications', { type: 'system', title: 'Hello' }, notification)])
     const other = member.principal.person_id
-    const { results } = await workspace
-      .writer(viewer)
-      .push(
-        [task()],
-        [
-          insert('notification_reads', {
-            notification_id: notification,
-            person_id: viewer.principal.person_id,
-            read_at: new Date().toISOString(),
-          }),
-        ],
-        [
-          insert('notification_reads', {
-            notification_id: notification,
-            person_id: other,
-            read_at: new Date().toISOString(),
-          }),
-        ],
-      )
+    const { results } = await workspace.writer(viewer).push(
+      [task()],
+      [
+        insert('notification_reads', {
+          notification_id: notification,
+          person_id: viewer.principal.person_id,
+          read_at: new Date().toISOString(),
+        }),
+      ],
+      [
+        insert('notification_reads', {
+          notification_id: notification,
+          person_id: other,
+          read_at: new Date().toISOString(),
+        }),
+      ],
+    )
     expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual(['forbidden', 'applied', 'forbidden'])
   })
 
