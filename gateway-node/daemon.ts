@@ -23,6 +23,7 @@ import { type Credentials, obtainCredentials } from './registration.ts'
 import { createRunner } from './runner/runner.ts'
 import type { GatewayContext, Log, RuntimeRegistry, Service } from './service.ts'
 import { agentAuthor } from './workspaces/contract.ts'
+import { createMirror } from './workspaces/mirror.ts'
 import { publishFiles } from './workspaces/publish.ts'
 import { publishTemplates } from './workspaces/publish-templates.ts'
 import { GIT_MISSING } from './workspaces/system-git.ts'
@@ -199,6 +200,7 @@ async function startParts<Runtimes extends RuntimeRegistry>(
   await publishTemplatesWhenLoaded(context, undo)
   const all = [
     { name: 'heartbeat', service: heartbeat as Service },
+    { name: 'mirror', service: createMirror(context) },
     { name: 'runner', service: createRunner(context, runtimes) },
     ...parts.createServices(context, runtimes),
   ]

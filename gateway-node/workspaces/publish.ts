@@ -6,11 +6,13 @@
  *     said (`truncated`).
  *  M3 A transaction carries at most 256 KiB, far below what one mutation may hold.
  *  M4 Only rows of this gateway are touched.
+ *  M5 One at a time: two mirrors of one agent would make the same row twice.
  */
 import { derivedId } from '@hq/shared/domain/ids.ts'
 import type { Row } from '@hq/shared/schema/tables.ts'
 import type { Tx } from '@hq/shared/sync/contract.ts'
 import type { GatewayContext } from '../service.ts'
+import { createMutex } from './mutex.ts'
 import { asText } from './workspaces.ts'
 
 export const MAX_CONTENT = 64 * 1024
@@ -30,10 +32,25 @@ export interface Published {
 type Context = Pick<GatewayContext, 'replica' | 'workspaces' | 'gatewayId' | 'tenantId' | 'now'>
 type Known = Pick<Row<'agent_files'>, 'id' | 'path' | 'sha' | 'size' | 'deleted_at'> & { bytes: number }
 
-export async function publishFiles(
+export const publishFiles = (
   context: Context,
   agent: { readonly id: string; readonly slug: string },
-): Promise<Published> {
+): Promise<Published> => exclusively(context, () => publish(context, agent))
+
+/** Takes all of an agent's files out; how many there were. */
+export const unpublishFiles = (context: Context, agentId: string): Promise<number> =>
+  exclusively(context, () => unpublish(context, agentId))
+
+const queues = new WeakMap<Context['workspaces'], ReturnType<typeof createMutex>>()
+
+/** M5. */
+function exclusively<T>({ workspaces }: Context, work: () => Promise<T>): Promise<T> {
+  const queue = queues.get(workspaces) ?? createMutex()
+  queues.set(workspaces, queue)
+  return queue(work)
+}
+
+async function publish(context: Context, agent: { readonly id: string; readonly slug: string }): Promise<Published> {
   const { workspaces, gatewayId, tenantId } = context
   const commit = await workspaces.head(agent.slug)
   const all = await workspaces.list(agent.slug)
@@ -72,8 +89,7 @@ export async function publishFiles(
   return { total: all.length, changed, removed: gone.length, truncated: all.length > MAX_FILES || content > MAX_TOTAL }
 }
 
-/** Takes all of an agent's files out; how many there were. */
-export async function unpublishFiles(context: Context, agentId: string): Promise<number> {
+async function unpublish(context: Context, agentId: string): Promise<number> {
   const living = (await knownFiles(context, agentId)).filter(({ deleted_at }) => deleted_at === null)
   const writer = createBatches(context)
   for (const { id } of living) await writer.add(0, (tx) => tombstone(tx, id, context.now()))

@@ -20,6 +20,7 @@ import {
   type Workspaces,
 } from './contract.ts'
 import { fillTemplate } from './fill.ts'
+import { createMutex } from './mutex.ts'
 import { assertSlug, branchPrefix, isCode, resolveInside } from './paths.ts'
 import { NEVER_COMMITTED, openRepository, writeFileAtomically } from './repository.ts'
 import { createSystemGit, type SystemGit } from './system-git.ts'
@@ -297,16 +298,6 @@ export function asText(content: Uint8Array): string | null {
   } catch {
     // The only way to ask whether bytes are UTF-8.
     return null
-  }
-}
-
-/** Runs one at a time, in the order of the calls (W5). */
-function createMutex(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const next = last.then(work, work)
-    last = next.catch(() => undefined)
-    return next
   }
 }
 
