@@ -48,6 +48,8 @@ export const createApplier = (options: ApplierOptions) => {
   let queue: StreamItem[] = []
   let queuedBytes = 0
   let running: Promise<void> | undefined
+  /** After an error nothing more is applied until the stream begins again: there would be a gap. */
+  let broken = false
   let run = 0
   /** The last message so far of a transaction that goes on: only its end tells whether it is the last. */
   const carried = new Map<Shape, Message>()
@@ -225,6 +227,7 @@ export const createApplier = (options: ApplierOptions) => {
     running = drain()
       .catch((error) => {
         queue = []
+        broken = true
         onError(error)
       })
       .finally(() => {
@@ -235,6 +238,7 @@ export const createApplier = (options: ApplierOptions) => {
 
   return {
     push(item: StreamItem): void {
+      if (broken) return
       // A keep-alive says again what the one before it said.
       const last = queue.at(-1)
       if (last && !isPart(last) && !isPart(item)) queue[queue.length - 1] = item
@@ -268,6 +272,7 @@ export const createApplier = (options: ApplierOptions) => {
     /** The stream begins again at the store's position. */
     reset(): void {
       run++
+      broken = false
       queue = []
       queuedBytes = 0
       carried.clear()

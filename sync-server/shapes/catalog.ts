@@ -3,7 +3,8 @@
  *
  *  1. Columns come in table order and are exactly those that the replication stream sends: virtual generated columns
  *     never, stored ones where Postgres publishes them (18 and later).
- *  2. `sameColumns` is the test for "this table still has the form that the shape was made for".
+ *  2. System catalogs, temporary and unlogged tables do not exist here.
+ *  3. `sameColumns` is the test for "this table still has the form that the shape was made for".
  */
 import type { TableName } from './identifiers.ts'
 
@@ -60,7 +61,7 @@ select c.oid::int8::text, n.nspname::text, c.relname::text, c.relkind::text,
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = any ($3::"char"[])),
   (select array_to_json(i.indkey::int2[]) from pg_index i where i.indrelid = c.oid and i.indisprimary)
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
-where c.relkind in ('r', 'p') and c.relpersistence = 'p'
+where c.relkind in ('r', 'p') and c.relpersistence = 'p' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
 `
 
 type ColumnRow = [

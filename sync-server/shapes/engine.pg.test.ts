@@ -1,5 +1,5 @@
 /** The engine in process, against a real Postgres: what the black-box suite can't see or can't bring about. */
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -38,7 +38,7 @@ const upTo = (n: number, from = 1): number[] => Array.from({ length: n - from + 
 const hasId = (id: number) => (changes: readonly { value?: Readonly<Record<string, string | null>> }[]) =>
   changes.some(({ value }) => value?.['id'] === String(id))
 /** Everything that was committed so far is in the log. */
-const settle = async (): Promise<void> => {
+const _settle = async (): Promise<void> => {
   const { rows } = await database.query<{ lsn: string }>(`select (pg_current_wal_flush_lsn() - '0/0')::text as lsn`)
   expect(await engine.waitFor(Number(rows[0]?.lsn))).toBe(true)
 }
@@ -320,78 +320,5 @@ describe('size', () => {
     } finally {
       await Promise.all(writers.map((writer) => writer.end()))
     }
-  })
-})
-
-describe('retention', () => {
-  const write = async (from: number, to: number): Promise<void> => {
-    for (const id of upTo(to, from)) {
-      await database.query(`insert into ${item} (id, title) values ($1, repeat('x', 300))`, [id])
-      if (id % 2 === 0) await database.query(`delete from ${item} where id = $1`, [id - 1])
-    }
-  }
-
-  test('a long log gets a new snapshot: newcomers begin there, the others go on where they are', async () => {
-    await restartEngine({ maintenanceMs: 50, compactBytes: 10_000 })
-    const early = createEngineClient(present, { table: item })
-    await early.catchUp()
-    const { handle } = early
-    let newcomer = createEngineClient(present, { table: item })
-    let id = 0
-    await eventually('a new handle', async () => {
-      await write(id + 1, id + 20)
-      id += 20
-      newcomer = createEngineClient(present, { table: item })
-      await newcomer.catchUp()
-      return newcomer.handle !== handle
-    })
-    expect(newcomer.log.filter(isChange).filter(({ headers }) => headers['lsn'] === undefined).length).toBeGreaterThan(
-      0,
-    )
-    await write(id + 1, id + 20)
-    await settle()
-    await early.catchUp()
-    await newcomer.catchUp()
-    expect(early.handle).toBe(handle)
-    expect(ids(newcomer)).toEqual(ids(early))
-    await restartEngine()
-    const later = createEngineClient(present, { table: item })
-    await later.catchUp()
-    expect(ids(later)).toEqual(ids(early))
-  })
-
-  test('what is older than the retention is refused with a 409 and deleted', async () => {
-    const away = createEngineClient(present, { table: item })
-    await away.catchUp()
-    await write(1, 20)
-    await settle()
-    await away.catchUp()
-    const { handle = '', offset } = away
-    await write(21, 60)
-    await settle()
-    const settled = createEngineClient(present, { table: item })
-    await settled.catchUp()
-    await engine.stop()
-    engine = await startEngine({ maintenanceMs: 50, retentionMs: 300 })
-    await sleep(400)
-    await eventually('a 409 for the old offset', async () => {
-      const reply = await createEngineClient(present, { table: item }).request({ handle, offset })
-      return reply.status === 409 && reply.headers['electric-handle'] !== handle
-    })
-    await database.query(`insert into ${item} (id) values (1000)`)
-    await settled.follow(hasId(1000))
-    const fresh = createEngineClient(present, { table: item })
-    await fresh.catchUp()
-    expect(ids(fresh)).toEqual(ids(settled))
-    const files = await readdir(join(dataDir, 'snapshots'))
-    expect(files.every((name) => !/^\d+-0-/.test(name))).toBe(true)
-  })
-
-  test('a shape that nobody asks for is dropped', async () => {
-    await restartEngine({ maintenanceMs: 50, idleShapeMs: 200 })
-    await createEngineClient(present, { table: item }).catchUp()
-    expect(engine.status().shapes).toBe(1)
-    await eventually('no shape left', () => engine.status().shapes === 0)
-    await eventually('no file left', async () => (await readdir(join(dataDir, 'snapshots'))).length === 0)
   })
 })

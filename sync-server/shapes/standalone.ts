@@ -81,7 +81,7 @@ const main = async (): Promise<void> => {
     if (stopping) return
     throw error
   }
-  console.log(`shapes of ${new URL(connectionString).pathname.slice(1)} on http://${values.host}:${port}/v1/shape`)
+  console.log(`shapes on http://${values.host}:${port}/v1/shape`)
 }
 
 const positive = (name: string, text: string): number => {

@@ -352,14 +352,9 @@ export const parseWhere = (text: string, table: Table): ParsedWhere => {
 
   const castTo = (type: string, operand: Node): void => {
     if (!TEMPORAL.has(type)) return
-    const isText =
-      operand.type === 'column' && ['text', 'other'].includes(table.columns[operand.index]?.exact ?? 'other')
-    const typeOf = operand.type === 'column' ? table.columns[operand.index]?.typeName : undefined
     const isMoving = operand.type === 'constant' && MOVING_TIME.test(operand.text)
-    const isFixed =
-      operand.type === 'constant' ||
-      operand.type === 'param' ||
-      (isText && typeOf !== undefined && TEMPORAL.has(typeOf))
+    const isTemporal = operand.type === 'column' && TEMPORAL.has(table.columns[operand.index]?.typeName ?? '')
+    const isFixed = operand.type === 'constant' || operand.type === 'param' || isTemporal
     if (isMoving || !isFixed)
       throw new WhereError(`a cast to ${type} needs a constant or a column of a date or time type`)
   }
