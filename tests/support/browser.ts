@@ -253,10 +253,10 @@ export const OWNER = {
 /** The first visit: fills in the setup screen and waits until the app is there and loaded. */
 export async function setUpOwner(page: Page, server: TestServer): Promise<void> {
   await page.goto(`${server.url}/`)
-  await page.getByLabel('Your name').fill(OWNER.name)
-  await page.getByLabel('Email').fill(OWNER.email)
-  await page.getByLabel('Password').fill(OWNER.password)
-  await page.getByLabel('Workspace').fill(OWNER.workspace)
+  await page.getByLabel('Your name', { exact: true }).fill(OWNER.name)
+  await page.getByLabel('Email', { exact: true }).fill(OWNER.email)
+  await page.getByLabel('Password', { exact: true }).fill(OWNER.password)
+  await page.getByLabel('Workspace', { exact: true }).fill(OWNER.workspace)
   await page.getByRole('button', { name: 'Create the workspace' }).click()
   await loaded(page)
 }
@@ -268,8 +268,8 @@ export async function signIn(
   who: { email: string; password: string } = OWNER,
 ): Promise<void> {
   if (!page.url().startsWith(server.url)) await page.goto(`${server.url}/`)
-  await page.getByLabel('Email').fill(who.email)
-  await page.getByLabel('Password').fill(who.password)
+  await page.getByLabel('Email', { exact: true }).fill(who.email)
+  await page.getByLabel('Password', { exact: true }).fill(who.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await loaded(page)
 }
@@ -292,9 +292,9 @@ export async function joinByLink(
   who: { name: string; email: string; password: string },
 ): Promise<void> {
   await page.goto(server.url + path)
-  await page.getByLabel('Your name').fill(who.name)
-  await page.getByLabel('Email').fill(who.email)
-  await page.getByLabel('Choose a password').fill(who.password)
+  await page.getByLabel('Your name', { exact: true }).fill(who.name)
+  await page.getByLabel('Email', { exact: true }).fill(who.email)
+  await page.getByLabel('Choose a password', { exact: true }).fill(who.password)
   await page.getByRole('button', { name: /^Join / }).click()
   await loaded(page)
 }

@@ -114,6 +114,10 @@ export class ReplicaConnection {
     this.#post({ t: 'wake' })
   }
 
+  get closed(): boolean {
+    return this.#closed
+  }
+
   state(): ReplicaState {
     return this.#state
   }

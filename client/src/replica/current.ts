@@ -13,24 +13,25 @@ export function replica(): ReplicaConnection {
   return current
 }
 
-/** The connection, if there is one. */
-export const replicaIfOpen = (): ReplicaConnection | undefined => current
-
 /** Opens the replica of a person, once. */
 export function openReplicaFor(identity: DatabaseIdentity): ReplicaConnection {
-  if (current && (current.identity.personId !== identity.personId || current.identity.tenantId !== identity.tenantId)) {
+  const open = current !== undefined && !current.closed
+  if (open && current && !samePerson(current.identity, identity)) {
     throw new Error('Another person’s database is open in this page; reload it first.')
   }
-  current ??= new ReplicaConnection(
-    identity,
-    () => new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' }),
-  )
+  if (!open || !current) {
+    current = new ReplicaConnection(
+      identity,
+      () => new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' }),
+    )
+  }
   return current
 }
 
-/** Closes it; calls that still wait end with an error. */
+const samePerson = (a: DatabaseIdentity, b: DatabaseIdentity): boolean =>
+  a.personId === b.personId && a.tenantId === b.tenantId
+
+/** Closes it; calls that still wait, and later ones, end with an error. Screens that are still there keep what they show. */
 export async function closeReplica(): Promise<void> {
-  const closing = current
-  current = undefined
-  await closing?.close()
+  await current?.close()
 }

@@ -1,0 +1,44 @@
+/**
+ * A gateway as `gateway-node/main.ts` runs it, with what a test has to set: HQ_TEST_LEASE_MS (how long a dead process keeps its work; default 2000),
+ * HQ_TEST_PACE_MS (the demo model's pause between words; default 0). SIGUSR2 puts its clock a minute forward, so that no test waits out a rest.
+ */
+import { readConfig } from '@hq/gateway-node/config.ts'
+import { type Parts, startGateway } from '@hq/gateway-node/daemon.ts'
+import { createDispatcher } from '@hq/gateway-node/dispatcher/dispatcher.ts'
+import { gatewayActions } from '@hq/gateway-node/local-api/gateway-actions.ts'
+import { createLocalApi } from '@hq/gateway-node/local-api/server.ts'
+import { createLog, secretsOf } from '@hq/gateway-node/log.ts'
+import { createRuntimes, type Runtimes } from '@hq/gateway-node/runtime/registry.ts'
+
+const { env } = process
+const clock = Date.now
+let ahead = 0
+Date.now = () => clock() + ahead
+process.on('SIGUSR2', () => {
+  ahead += 60_000
+})
+
+const parts: Parts<Runtimes> = {
+  createRuntimes: (context) => createRuntimes(context, { demoPaceMs: Number(env['HQ_TEST_PACE_MS'] ?? 0) }),
+  createServices: (context, runtimes) => {
+    const actions = gatewayActions(context)
+    const dispatcher = createDispatcher(context, {
+      runtimes,
+      actions,
+      leaseMs: Number(env['HQ_TEST_LEASE_MS'] ?? 2_000),
+    })
+    return [
+      { name: 'local-api', service: createLocalApi(context, { actions }) },
+      { name: 'dispatcher', service: dispatcher },
+    ]
+  },
+}
+
+const asked = new AbortController()
+process.on('SIGTERM', () => asked.abort(new Error('SIGTERM')))
+const log = createLog({ secrets: secretsOf(env), ...(env['HQ_DEBUG'] ? { level: 'debug' as const } : {}) })
+const gateway = await startGateway({ config: readConfig(env), parts, log, env, signal: asked.signal, heartbeatMs: 2_000 })
+log('info', 'Ready', { ready: true, gateway: gateway.context.gatewayId, pid: process.pid })
+if (!asked.signal.aborted) await new Promise((resolve) => asked.signal.addEventListener('abort', resolve))
+await gateway.stop()
+process.exit(0)

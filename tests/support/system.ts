@@ -1,0 +1,250 @@
+/**
+ * All of HQ as its real processes: Postgres, a server that can be killed, gateways that can be killed; people over HTTP.
+ *
+ *     const system = await startSystem()
+ *     try {
+ *       const gateway = await system.gateway('one')
+ *       await system.writer(system.owner).apply([insert('tasks', {…})])
+ *       await gateway.kill(); await system.server.kill()
+ *     } finally { await system.stop() }
+ *
+ * Browsers are opened with `openDevice` (browser.ts) on `system.server`, or on a network that can go wrong: `through(system.server, proxy)`.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type GatewayProcess, startGatewayProcess } from '@hq/gateway-node/testing/process.ts'
+import { newId } from '@hq/sync-server/database/ids.ts'
+import { type Caller, createWriter, insert, type Person, type Writer } from '@hq/sync-server/testing/workspace.ts'
+import { eventually, OWNER, startTestServer, type TestServer } from './browser.ts'
+import { type Proxy, startProxy } from './proxy.ts'
+
+const GATEWAY = fileURLToPath(new URL('./gateway-main.ts', import.meta.url))
+
+export type Row = Record<string, unknown>
+
+export interface Gateway {
+  readonly id: string
+  readonly slug: string
+  /** Its folder: `replica/`, `repo.git/`, `agents/`, `credentials.json`. */
+  readonly home: string
+  readonly process: GatewayProcess
+  /** Everything that all its processes have printed. */
+  text(): string
+  /** Starts it again on the same folder; resolves when it works. */
+  start(env?: Record<string, string>): Promise<void>
+  /** Its clock goes a minute forward. */
+  skipMinute(): void
+  kill(): Promise<void>
+  /** SIGTERM, and waits. */
+  end(): Promise<void>
+}
+
+export interface GatewayOptions {
+  /** Where it finds the server; default: the server itself. */
+  readonly url?: string
+  readonly env?: Record<string, string>
+}
+
+export interface System {
+  readonly server: TestServer
+  /** Signed in over HTTP. Only with `setUp` (the default), or after `signIn`. */
+  readonly owner: Person
+  readonly tenantId: string
+  request(caller: Caller | undefined, path: string, init?: RequestInit): Promise<Response>
+  signIn(who?: { email: string; password: string }): Promise<Person>
+  join(role: 'admin' | 'member' | 'viewer', name?: string): Promise<Person>
+  writer(caller?: Caller): Writer
+  gateway(slug: string, options?: GatewayOptions): Promise<Gateway>
+  proxy(): Promise<Proxy>
+  rows<T = Row>(sql: string, params?: unknown[]): Promise<T[]>
+  /** The row, as soon as the authority has it and `is` holds for it. */
+  rowWhen(table: string, id: string, is: (row: Row) => boolean, ms?: number): Promise<Row>
+  stop(): Promise<void>
+}
+
+/** `browser`: builds and serves the app. `setUp: false`: nobody is there yet, the test does the first visit. */
+export async function startSystem(options: { browser?: boolean; setUp?: boolean } = {}): Promise<System> {
+  const folder = await mkdtemp(join(tmpdir(), 'hq-system-'))
+  // HQ_TEST_APP: an app that was built before, so that a test can be repeated while its sources change.
+  const appFolder = options.browser ? process.env['HQ_TEST_APP'] : folder
+  const gateways: Gateway[] = []
+  const proxies: Proxy[] = []
+  let owner: Person | undefined
+  const server = await startTestServer(appFolder ? { appFolder } : {})
+
+  const request: System['request'] = (caller, path, init = {}) =>
+    fetch(server.url + path, {
+      ...init,
+      headers: {
+        ...(init.body ? { 'content-type': 'application/json' } : {}),
+        ...caller?.headers,
+        ...(init.headers as Record<string, string> | undefined),
+      },
+    })
+  const post = (path: string, body: unknown, caller?: Caller): Promise<Response> =>
+    request(caller, path, { method: 'POST', body: JSON.stringify(body) })
+
+  const personOf = async (response: Response, email: string, password: string): Promise<Person> => {
+    if (!response.ok) throw new Error(`not signed in: ${response.status} ${await response.text()}`)
+    const cookies = response.headers.getSetCookie().map((line) => line.split(';')[0])
+    const headers = { cookie: cookies.join('; ') }
+    const session = (await (await request({ headers } as Caller, '/v1/session')).json()) as Pick<Person, 'principal'>
+    return { headers, principal: session.principal, email, password }
+  }
+
+  const system: System = {
+    server,
+    get owner() {
+      if (!owner) throw new Error('Nobody has set the workspace up yet.')
+      return owner
+    },
+    get tenantId() {
+      return system.owner.principal.tenant_id
+    },
+    request,
+    async signIn({ email, password } = OWNER) {
+      const person = await personOf(await post('/api/auth/sign-in/email', { email, password }), email, password)
+      if (email === OWNER.email) owner ??= person
+      return person
+    },
+    async join(role, name = `A ${role}`) {
+      const email = `${newId()}@example.com`
+      const { url } = (await (await post('/v1/invitations', { role }, system.owner)).json()) as { url: string }
+      const path = `/v1/invitations/by-token/${url.split('/').at(-1)}/accept`
+      return personOf(await post(path, { name, email, password: OWNER.password }), email, OWNER.password)
+    },
+    writer: (caller = system.owner) => createWriter(caller, newId(), request),
+    async gateway(slug, { url = server.url, env: own = {} } = {}) {
+      const made = await post('/v1/gateways/tokens', { label: slug }, system.owner)
+      const { token } = (await made.json()) as { token: string }
+      const gateway = await startGateway(join(folder, slug), slug, {
+        HQ_SERVER_URL: url,
+        HQ_REGISTRATION_TOKEN: token,
+        ...own,
+      })
+      gateways.push(gateway)
+      return gateway
+    },
+    async proxy() {
+      const proxy = await startProxy(() => Number(new URL(server.url).port))
+      proxies.push(proxy)
+      return proxy
+    },
+    rows: (sql, params) => server.rows(sql, params),
+    async rowWhen(table, id, is, ms = 60_000) {
+      const found = await eventually(
+        `${table} ${id} is as it should be`,
+        async () => {
+          const [row] = await server.rows<Row>(`select * from ${table} where id = $1`, [id])
+          if (row && is(row)) return row
+          throw new Error(`it is ${JSON.stringify(row)}`)
+        },
+        ms,
+      ).catch((error: Error) => {
+        throw new Error(`${error.message}\n${gateways.map((gateway) => gateway.text().slice(-3_000)).join('\n')}`)
+      })
+      return found
+    },
+    async stop() {
+      await Promise.all(gateways.map((gateway) => gateway.kill()))
+      await Promise.all(proxies.map((proxy) => proxy.close()))
+      await server.stop()
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+  try {
+    if (options.setUp !== false) {
+      const { workspace: workspace_name, ...who } = OWNER
+      const made = await post('/v1/setup', { ...who, workspace_name, timezone: 'Europe/Berlin' })
+      owner = await personOf(made, OWNER.email, OWNER.password)
+    }
+    return system
+  } catch (error) {
+    await system.stop()
+    throw error
+  }
+}
+
+async function startGateway(home: string, slug: string, env: Record<string, string>): Promise<Gateway> {
+  const former: GatewayProcess[] = []
+  const launch = (more: Record<string, string>): GatewayProcess =>
+    startGatewayProcess({ HQ_GATEWAY_HOME: home, HQ_GATEWAY_SLUG: slug, HQ_GATEWAY_LABEL: slug, ...more }, GATEWAY)
+  let current = launch(env)
+  await current.ready()
+  const { gateway_id: id } = JSON.parse(await readFile(join(home, 'credentials.json'), 'utf8')) as {
+    gateway_id: string
+  }
+  const { HQ_REGISTRATION_TOKEN: _used, ...later } = env
+  return {
+    id,
+    slug,
+    home,
+    get process() {
+      return current
+    },
+    text: () => [...former, current].map((each) => each.text()).join(''),
+    async start(more = {}) {
+      await current.ended
+      former.push(current)
+      current = launch({ ...later, ...more })
+      await current.ready()
+    },
+    skipMinute: () => void process.kill(current.pid, 'SIGUSR2'),
+    kill: async () => void (await current.end('SIGKILL')),
+    end: async () => void (await current.end('SIGTERM')),
+  }
+}
+
+/** The server as it looks through a network: for `openDevice`, `setUpOwner` and the like. */
+export const through = (server: TestServer, { url, port }: Proxy): TestServer =>
+  Object.create(server, { url: { value: url }, port: { value: port } }) as TestServer
+
+/** The patch of a new agent. */
+export const agentPatch = (system: System, gateway: Gateway, slug: string, id = newId(), more: Row = {}) =>
+  insert(
+    'agents',
+    {
+      tenant_id: system.tenantId,
+      gateway_id: gateway.id,
+      name: slug[0]?.toUpperCase() + slug.slice(1),
+      slug,
+      meta: { template: 'writer', emoji: '🦊' },
+      ...more,
+    },
+    id,
+  )
+
+/** Commands are run in the order of their making. */
+let made = 0
+export const commandPatch = (system: System, gateway: Gateway, agentId: string, action: string, id = newId()) => {
+  made = Math.max(made + 1, Date.now())
+  const row = { tenant_id: system.tenantId, gateway_id: gateway.id, agent_id: agentId, action }
+  return insert('agent_commands', { ...row, created_at: new Date(made).toISOString() }, id)
+}
+
+export const taskPatch = (system: System, title: string, agentId: string | null = null, id = newId(), more: Row = {}) =>
+  insert(
+    'tasks',
+    {
+      tenant_id: system.tenantId,
+      title,
+      ...(agentId ? { assignee_type: 'agent', assignee_agent_id: agentId } : {}),
+      created_by_type: 'human',
+      created_by_id: system.owner.principal.person_id,
+      ...more,
+    },
+    id,
+  )
+
+export const isEnded = (row: Row): boolean => !['pending', 'leased', 'running'].includes(String(row['status']))
+
+/** An agent that is set up and ready for work. */
+export async function provision(system: System, gateway: Gateway, slug: string, writer = system.writer()) {
+  const [agent, command] = [newId(), newId()]
+  await writer.apply([agentPatch(system, gateway, slug, agent), commandPatch(system, gateway, agent, 'provision', command)])
+  await system.rowWhen('agent_commands', command, (row) => row['status'] === 'done')
+  await system.rowWhen('agents', agent, (row) => row['status'] === 'ready')
+  return agent
+}
