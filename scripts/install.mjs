@@ -50,9 +50,19 @@ function takeTurn() {
       if (error.code !== 'EEXIST')
         throw new Error(`This folder cannot be written to (${error.message}), so packages cannot be installed.`)
     }
-    const holder = existsSync(lock) ? readFileSync(lock, { encoding: 'utf8', flag: 'a+' }) : ''
-    if (holder !== '' && !isAlive(Number(holder))) rmSync(lock, { force: true })
+    const holder = readHolder()
+    if (holder !== undefined && !isAlive(holder)) rmSync(lock, { force: true })
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+  }
+}
+
+/** Who installs; undefined when the lock has just been freed, or taken and not yet written. */
+function readHolder() {
+  try {
+    return Number(readFileSync(lock, 'utf8')) || undefined
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined
+    throw error
   }
 }
 
