@@ -367,6 +367,26 @@ describe('leases', () => {
   })
 })
 
+describe('moving', () => {
+  test('an agent that moves to another gateway during a run: it is aborted, and its item is left to the other', async () => {
+    const agent = await gateway.agent('Ann')
+    const id = await gateway.item(agent, await gateway.task('T', agent))
+    const dispatcher = await begin(scriptedRuntime((_input, _hooks, signal) => never(signal)))
+    await becomes(id, 'leased')
+    const elsewhere = randomUUID()
+    await gateway.replica.write(async (tx) => {
+      await tx.query('update agents set gateway_id = $2, epoch = epoch + 1 where id = $1', [agent, elsewhere])
+      await tx.query(
+        `update agent_inbox_items set gateway_id = $2, status = 'pending', lease_owner = null, leased_until = null where id = $1`,
+        [id, elsewhere],
+      )
+    })
+    await until('no run is alive', () => dispatcher.live().length === 0)
+    expect(await runsOf(id)).toMatchObject([{ status: 'cancelled' }])
+    expect((await item(id)).status).toBe('pending')
+  })
+})
+
 describe('failures', () => {
   const failing = (code: 'internal' | 'unauthorized' | 'unreachable') =>
     scriptedRuntime(async () => ({ status: 'failed', error: { code, message: `It failed: ${code}.` } }))

@@ -12,7 +12,7 @@ import { createBuiltin } from './builtin.ts'
 import type { Caps } from './loop.ts'
 import { anthropicEvent, type Loopback, openAiChunk, startLoopback } from './loopback-provider.ts'
 
-const KEY = 'sk-test-1234567890'
+const KEY = 'very secret 1234567890'
 let home: string
 const open: Loopback[] = []
 const problems = new Map<string, string>()
@@ -113,6 +113,23 @@ async function run(
   return { outcome, events, usage, echoed }
 }
 
+/** The beginning of an answer that never ends. */
+const anthropicHalf = (text: string): string =>
+  anthropicEvent('message_start', {
+    message: {
+      id: 'm',
+      type: 'message',
+      role: 'assistant',
+      model: 'm',
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: { input_tokens: 9, output_tokens: 1 },
+    },
+  }) +
+  anthropicEvent('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) +
+  anthropicEvent('content_block_delta', { index: 0, delta: { type: 'text_delta', text } })
+
 const textOf = (events: readonly RunEvent[]): string =>
   events.flatMap((event) => (event.kind === 'message' ? [event.data.text] : [])).join('')
 
@@ -208,26 +225,8 @@ describe.each(['openai', 'anthropic'] as const)('%s', (format) => {
 
   test('a connection that is cut in the middle, every time: fails with that sentence, tokens are counted (O5)', async () => {
     const server = await provider(format)
-    const begin =
-      format === 'openai'
-        ? openAiChunk({ content: 'I was about to say something important when' })
-        : anthropicEvent('message_start', {
-            message: {
-              id: 'm',
-              type: 'message',
-              role: 'assistant',
-              model: 'm',
-              content: [],
-              stop_reason: null,
-              stop_sequence: null,
-              usage: { input_tokens: 9, output_tokens: 1 },
-            },
-          }) +
-          anthropicEvent('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }) +
-          anthropicEvent('content_block_delta', {
-            index: 0,
-            delta: { type: 'text_delta', text: 'I was about to say something important when' },
-          })
+    const said = 'I was about to say something important when'
+    const begin = format === 'openai' ? openAiChunk({ content: said }) : anthropicHalf(said)
     server.script({
       raw: (response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -247,7 +246,7 @@ describe.each(['openai', 'anthropic'] as const)('%s', (format) => {
 
   test('a stream that ends without an end is not taken for an answer', async () => {
     const server = await provider(format)
-    const begin = format === 'openai' ? openAiChunk({ content: 'Half' }) : anthropicEvent('ping', {})
+    const begin = format === 'openai' ? openAiChunk({ content: 'Half' }) : anthropicHalf('Half')
     server.script({ raw: (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(begin) })
     expect((await run(envFor(format, server.url))).outcome).toMatchObject({
       status: 'failed',
@@ -272,6 +271,17 @@ describe.each(['openai', 'anthropic'] as const)('%s', (format) => {
     const { outcome } = await run(envFor(format, server.url), { caps: { silenceMs: 60, retries: 0 } })
     expect(outcome).toMatchObject({ status: 'failed', error: { code: 'timeout' } })
   })
+})
+
+test('what a provider echoes of the key never gets out', async () => {
+  const server = await provider('openai')
+  server.script({
+    status: 400,
+    body: JSON.stringify({ error: { message: `Incorrect key ${KEY} (or gsk-abcdefgh…), see docs` } }),
+  })
+  const { outcome } = await run(envFor('openai', server.url))
+  expect(outcome.error?.message).toContain('Incorrect key •••')
+  expect(outcome.error?.message).not.toContain('gsk-abcdefgh')
 })
 
 describe('caps and stops', () => {
