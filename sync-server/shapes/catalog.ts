@@ -33,7 +33,7 @@ export interface Table extends TableName {
   readonly columns: readonly Column[]
   /** Indexes into `columns`, in the order of the primary key; empty without one. */
   readonly primaryKey: readonly number[]
-  /** Whether the log holds whole old rows, on every leaf partition as well. */
+  /** Whether the log holds whole old rows. Of a partitioned table that takes every partition and the table itself. */
   readonly hasFullIdentity: boolean
 }
 
@@ -43,9 +43,8 @@ export interface Queryable {
 
 const DESCRIBE = `
 select c.oid::int8::text, n.nspname::text, c.relname::text, c.relkind::text,
-  not exists (select from pg_partition_tree(c.oid) p join pg_class leaf on leaf.oid = p.relid
-              where leaf.relkind = 'r' and leaf.relreplident <> 'f')
-    and (c.relkind = 'p' or c.relreplident = 'f'),
+  c.relreplident = 'f' and not exists (
+    select from pg_partition_tree(c.oid) p join pg_class part on part.oid = p.relid where part.relreplident <> 'f'),
   (select json_agg(json_build_array(
       a.attname, a.atttypid::int8, a.atttypmod, coalesce(e.typname, t.typname), format_type(a.atttypid, a.atttypmod),
       case when e.oid is null then 0 else greatest(a.attndims, 1) end, a.attnotnull,

@@ -111,7 +111,11 @@ export const sqlState = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 
 /** Errors in what was asked: syntax, names, types, values. */
-export const isRequestError = (error: unknown): boolean => /^(42|22|0A|54|21)/.test(sqlState(error) ?? '')
+export const isRequestError = (error: unknown): boolean => {
+  const state = sqlState(error) ?? ''
+  // A missing privilege is the operator's to grant: the client may come again.
+  return /^(42|22|0A|54|21)/.test(state) && state !== '42501'
+}
 export const isMissingTable = (error: unknown): boolean => ['42P01', '3F000'].includes(sqlState(error) ?? '')
 /** Lock timeout, deadlock, serialisation: trying again is all it takes. */
 export const isTransient = (error: unknown): boolean =>

@@ -168,7 +168,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
         throw new Retired()
       }
       if (isMissingTable(error)) throw new InvalidRequest({ table: ['Table does not exist'] })
-      if (isRequestError(error)) throw new InvalidRequest({ where: [messageOf(error)] })
+      if (isRequestError(error) && definition.where) throw new InvalidRequest({ where: [messageOf(error)] })
       if (error instanceof Retired || error instanceof Unavailable) throw error
       throw new Unavailable(`the snapshot failed: ${messageOf(error)}`)
     }
@@ -222,7 +222,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
           await database.query(
             `select format('%I.%I', n.nspname, c.relname) from pg_partition_tree($1::oid::regclass) p
              join pg_class c on c.oid = p.relid join pg_namespace n on n.oid = c.relnamespace
-             where c.relkind = 'r' and c.relreplident <> 'f'`,
+             where c.relreplident <> 'f'`,
             [table.oid],
           )
         ).rows.map(([name]) => name as string)

@@ -53,8 +53,10 @@ const main = async (): Promise<void> => {
   })
 
   const server = serve({ fetch: toHono(engine).fetch, hostname: values.host, port })
-  const failed = new Promise<never>((_, reject) => {
-    server.on('error', (error: NodeJS.ErrnoException) =>
+  // Before anything is set up in the database: a port that is taken should leave nothing behind.
+  await new Promise<void>((resolve, reject) => {
+    server.once('listening', resolve)
+    server.once('error', (error: NodeJS.ErrnoException) =>
       reject(error.code === 'EADDRINUSE' ? new Error(`Port ${port} is in use. Choose another with --port.`) : error),
     )
   })
@@ -76,7 +78,7 @@ const main = async (): Promise<void> => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
 
   try {
-    await Promise.race([engine.start(), failed])
+    await engine.start()
   } catch (error) {
     if (stopping) return
     throw error
