@@ -26,8 +26,9 @@ export interface GatewayProcess {
   readonly ended: Promise<number | string>
 }
 
-export function startGatewayProcess(env: Readonly<Record<string, string>>): GatewayProcess {
-  const child: ChildProcess = spawn(process.execPath, [main], {
+/** `entry`: another program than the gateway's own, with the same lines. */
+export function startGatewayProcess(env: Readonly<Record<string, string>>, entry = main): GatewayProcess {
+  const child: ChildProcess = spawn(process.execPath, [entry], {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
