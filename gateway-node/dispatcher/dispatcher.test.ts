@@ -89,6 +89,19 @@ describe('waking', () => {
     await becomes(id, 'done')
   })
 
+  test('nothing happens before the workspace is loaded: a budget may still be on its way (D7)', async () => {
+    const load = gateway.notLoadedYet()
+    const agent = await gateway.agent('Ann')
+    const id = await gateway.item(agent, await gateway.task('T', agent))
+    const runtime = scriptedRuntime(async () => undefined)
+    const dispatcher = await begin(runtime)
+    await dispatcher.pass()
+    expect(runtime.woken).toEqual([])
+    expect(await gateOf(agent)).toBeNull()
+    load()
+    await becomes(id, 'done')
+  })
+
   test('items of another gateway, and agents that live elsewhere, are not touched (D2)', async () => {
     const elsewhere = randomUUID()
     const mine = await gateway.agent('Ann')

@@ -9,6 +9,7 @@
  *     to `dead_letter` after the last attempt; nothing else is ever taken from a holder (P9).
  *  D5 The verdict of the gates stands in `agents.gate…`, written when it changes; `null` means that nothing holds the agent back.
  *  D6 `stop` gives leases back with their attempts; a removed agent's runs are aborted, and `agentStops` waits for them.
+ *  D7 Nothing is decided before the first load of the workspace is complete: a budget or a pause that has not arrived yet must not be missed.
  */
 import { join } from 'node:path'
 import { budgetState } from '@hq/shared/domain/budget.ts'
@@ -135,6 +136,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
 
   /** One pass; when time alone will change something, in milliseconds since 1970. */
   async function look(): Promise<number | undefined> {
+    if (!replica.status().initial.done) return undefined // D7; `onStatus` begins the first pass
     let rows = await takeSnapshot(replica, gatewayId, now())
     stopWhatIsOver(rows)
     if (await sweep(rows)) rows = await takeSnapshot(replica, gatewayId, now())
@@ -313,6 +315,14 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
       running = true
       await people.load()
       ends.push(replica.onChange(onRows))
+      let loaded = replica.status().initial.done
+      ends.push(
+        replica.onStatus(({ initial }) => {
+          if (loaded || !initial.done) return
+          loaded = true
+          schedule(0)
+        }),
+      )
       ends.push(
         context.agentStops.onStop((agentId, why) =>
           end(

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { uuidV7 } from '@hq/shared/domain/ids.ts'
 import { openNodeReplica, readMigrations } from '@hq/shared/sync/adapter-node.ts'
-import type { Replica } from '@hq/shared/sync/contract.ts'
+import type { Replica, SyncStatus } from '@hq/shared/sync/contract.ts'
 import type { GatewayContext } from '../service.ts'
 import type { Workspaces } from '../workspaces/contract.ts'
 
@@ -19,7 +19,7 @@ export async function openRealGateway(folder: string, gatewayId: string, tenantI
   let shift = 0
   const now = (): number => Date.now() + shift
   await mkdir(folder, { recursive: true })
-  const replica = await openNodeReplica({
+  const opened = await openNodeReplica({
     directory: join(folder, 'replica'),
     migrations: readMigrations(),
     identity: { kind: 'gateway', ownerId: gatewayId, tenantId },
@@ -30,6 +30,10 @@ export async function openRealGateway(folder: string, gatewayId: string, tenantI
       fetch: () => Promise.reject(new TypeError('no network')),
       log: () => undefined,
     },
+  })
+  // Filled by the test itself: there is no server to load from.
+  const replica: Replica = Object.assign(Object.create(opened) as Replica, {
+    status: (): SyncStatus => ({ ...opened.status(), initial: { ...opened.status().initial, done: true } }),
   })
   const stops = new Set<(agentId: string, reason: string) => Promise<void>>()
   return {

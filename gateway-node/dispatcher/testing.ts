@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { derivedId, uuidV7 } from '@hq/shared/domain/ids.ts'
 import type { Insert, TableName } from '@hq/shared/schema/tables.ts'
-import type { Replica, SqlValue } from '@hq/shared/sync/contract.ts'
+import type { Replica, SqlValue, SyncStatus } from '@hq/shared/sync/contract.ts'
 import type { AgentRuntime, RunHooks, RunInput, RunOutcome } from '../runtime/runtime.ts'
 import type { GatewayContext, Log } from '../service.ts'
 import { openTestReplica } from '../testing/replica.ts'
@@ -18,6 +18,8 @@ export interface TestGateway {
   advance(ms: number): void
   /** The same gateway as a new process: same rows, another process token. */
   newProcess(): GatewayContext
+  /** As if the workspace were not loaded yet, until the returned function is called. */
+  notLoadedYet(): () => void
   readonly logged: string[]
   readonly problems: Map<string, string>
   insert<T extends TableName>(table: T, row: Omit<Insert<T>, 'id' | 'tenant_id'> & { id?: string }): Promise<string>
@@ -38,7 +40,17 @@ export async function openTestGateway(
   options: { workspaces?: Workspaces; env?: Record<string, string>; gatewayId?: string } = {},
 ): Promise<TestGateway> {
   const gatewayId = options.gatewayId ?? randomUUID()
-  const replica = await openTestReplica({ ownerId: gatewayId })
+  const opened = await openTestReplica({ ownerId: gatewayId })
+  const statusListeners = new Set<(status: SyncStatus) => void>()
+  let loaded = true
+  const replica: Replica = {
+    ...opened,
+    status: () => ({ ...opened.status(), initial: { ...opened.status().initial, done: loaded } }),
+    onStatus: (listener) => {
+      statusListeners.add(listener)
+      return () => statusListeners.delete(listener)
+    },
+  }
   const { tenantId } = replica.identity
   const home = await mkdtemp(join(tmpdir(), 'hq-gateway-'))
   const logged: string[] = []
@@ -85,6 +97,13 @@ export async function openTestGateway(
       shift += ms
     },
     newProcess: make,
+    notLoadedYet: () => {
+      loaded = false
+      return () => {
+        loaded = true
+        for (const listener of statusListeners) listener(replica.status())
+      }
+    },
     logged,
     problems,
     async insert(table, row) {
