@@ -10,7 +10,7 @@ import type { AgentTool, CallUsage, RunHooks, RunInput, RunOutcome } from '../ru
 import { RunStopped } from '../runtime.ts'
 import { createBuiltin } from './builtin.ts'
 import type { Caps } from './loop.ts'
-import { anthropicEvent, type Loopback, openAiChunk, startLoopback } from './loopback-provider.ts'
+import { anthropicEvent, type Format, type Loopback, openAiChunk, startLoopback } from './loopback-provider.ts'
 
 const KEY = 'very secret 1234567890'
 let home: string
@@ -29,7 +29,7 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true })
 })
 
-async function provider(format: 'openai' | 'anthropic'): Promise<Loopback> {
+async function provider(format: Format): Promise<Loopback> {
   const loopback = await startLoopback(format)
   open.push(loopback)
   return loopback
@@ -270,6 +270,47 @@ describe.each(['openai', 'anthropic'] as const)('%s', (format) => {
     })
     const { outcome } = await run(envFor(format, server.url), { caps: { silenceMs: 60, retries: 0 } })
     expect(outcome).toMatchObject({ status: 'failed', error: { code: 'timeout' } })
+  })
+})
+
+describe('ollama', () => {
+  const env = (url: string): Record<string, string> => ({
+    HQ_MODEL_PROVIDER: 'ollama',
+    HQ_MODEL_BASE_URL: url,
+    HQ_MODEL: 'qwen3',
+  })
+
+  test('the tool loop; its tokens are counted, without a price', async () => {
+    const server = await provider('ollama')
+    server.script(
+      { text: 'I will echo. ', calls: [{ name: 'echo', input: { word: 'one' } }] },
+      { text: 'All said.', usage: [300, 10] },
+    )
+    const { outcome, usage, echoed, events } = await run(env(server.url))
+    expect(outcome).toEqual({ status: 'done', summary: 'All said.', turns: 2, toolCalls: 1 })
+    expect(echoed).toEqual(['one'])
+    expect(textOf(events)).toBe('I will echo. All said.')
+    expect(usage).toMatchObject([
+      { provider: 'ollama', model: 'qwen3', inputTokens: 100, outputTokens: 20, costUsd: null },
+      { inputTokens: 300, outputTokens: 10 },
+    ])
+    expect(JSON.stringify(server.requests[1]?.body)).toContain('You said one')
+  })
+
+  test('a model that is not pulled, and a line that is no JSON', async () => {
+    const server = await provider('ollama')
+    server.script({ status: 404, body: '{"error":"model \'qwen3\' not found"}' })
+    expect((await run(env(server.url))).outcome).toMatchObject({ status: 'failed', error: { code: 'model_missing' } })
+    server.script({ raw: (response) => response.writeHead(200).end('{"model":"m","message":{"role":"assi') })
+    expect((await run(env(server.url))).outcome).toMatchObject({ status: 'failed', error: { code: 'bad_stream' } })
+  })
+
+  test('lists what is installed', async () => {
+    const server = await provider('ollama')
+    expect(await createRuntimes(contextWith(env(server.url))).models()).toMatchObject([
+      { provider: 'ollama', model: 'm-1' },
+      { model: 'm-2' },
+    ])
   })
 })
 

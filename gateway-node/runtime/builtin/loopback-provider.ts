@@ -1,4 +1,4 @@
-/** For tests: a model provider on the loopback that speaks OpenAI's and Anthropic's streaming formats over real HTTP, and misbehaves on demand. */
+/** For tests: a model provider on the loopback that speaks the streaming formats of OpenAI, Anthropic and Ollama over real HTTP, and misbehaves on demand. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -29,7 +29,9 @@ export interface Loopback {
   close(): Promise<void>
 }
 
-export async function startLoopback(format: 'openai' | 'anthropic'): Promise<Loopback> {
+export type Format = 'openai' | 'anthropic' | 'ollama'
+
+export async function startLoopback(format: Format): Promise<Loopback> {
   const requests: Loopback['requests'] = []
   let replies: Parameters<Loopback['script']> = []
   const server = createServer((request, response) => {
@@ -42,7 +44,7 @@ export async function startLoopback(format: 'openai' | 'anthropic'): Promise<Loo
     if (request.method === 'GET') {
       response
         .writeHead(200, { 'content-type': 'application/json' })
-        .end(JSON.stringify({ data: [{ id: 'm-1' }, { id: 'm-2' }] }))
+        .end(JSON.stringify({ data: [{ id: 'm-1' }, { id: 'm-2' }], models: [{ name: 'm-1' }, { name: 'm-2' }] }))
       return
     }
     const body = JSON.parse(text) as Record<string, unknown>
@@ -55,7 +57,7 @@ export async function startLoopback(format: 'openai' | 'anthropic'): Promise<Loo
       return
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.end(format === 'openai' ? openAi(reply, requests.length) : anthropic(reply, requests.length))
+    response.end({ openai: openAi, anthropic, ollama }[format](reply, requests.length))
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -141,4 +143,15 @@ function anthropic({ text, calls = [], finish, usage = [100, 20] }: Say, n: numb
     usage: { output_tokens: output },
   })
   return out + anthropicEvent('message_stop', {})
+}
+
+/** One JSON object a line, as `/api/chat` streams them. */
+function ollama({ text, calls = [], finish, usage = [100, 20] }: Say): string {
+  const line = (message: object, more: object = {}): string =>
+    `${JSON.stringify({ model: 'm', created_at: '2026-01-01T00:00:00Z', message: { role: 'assistant', content: '', ...message }, done: false, ...more })}\n`
+  let out = ''
+  for (const word of text?.match(/\S+\s*/g) ?? []) out += line({ content: word })
+  for (const { name, input } of calls) out += line({ tool_calls: [{ function: { name, arguments: input } }] })
+  const counts = usage ? { prompt_eval_count: usage[0], eval_count: usage[1] } : {}
+  return out + line({}, { done: true, done_reason: finish ?? 'stop', ...counts })
 }
