@@ -38,10 +38,13 @@ test('several rows are counted and their kinds named', () => {
   )
 })
 
-test('only text can be corrected in place', () => {
-  const fields = fieldsOf(entry({ table: 'agents', id, op: 'update', set: { slug: 'ana', tags: ['a'] }, base: {} }))
+test('only free text can be corrected in place; ids are not shown', () => {
+  const fields = fieldsOf(
+    entry({ table: 'agents', id, op: 'update', set: { id, name: 'Ana', status: 'ready', settings: {} }, base: {} }),
+  )
   expect(fields.map(({ column, editable }) => [column, editable])).toEqual([
-    ['slug', true],
-    ['tags', false],
+    ['name', true],
+    ['status', false],
+    ['settings', false],
   ])
 })

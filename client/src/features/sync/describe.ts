@@ -1,4 +1,5 @@
 /** How a change in the outbox reads to a person. Pure. */
+import type { TableSpec } from '@hq/shared/schema/columns.ts'
 import { tables } from '@hq/shared/schema/tables.ts'
 import type { OutboxEntry } from '@hq/shared/sync/contract.ts'
 
@@ -52,17 +53,22 @@ export interface FieldChange {
   readonly editable: boolean
 }
 
+/** Of no interest to a person: who and where the row is. */
+const TECHNICAL = new Set(['id', 'tenant_id', 'created_at', 'updated_at'])
+
 /** Column by column, for the details of an entry. */
 export function fieldsOf(entry: OutboxEntry): FieldChange[] {
-  return entry.patches.flatMap((patch) =>
-    Object.entries(patch.set).map(([column, after]) => {
-      const spec = tables[patch.table].columns[column as keyof (typeof tables)[typeof patch.table]['columns']] as
-        | { readonly spec: { readonly type: string } }
-        | undefined
-      const editable = spec?.spec.type === 'text' && (typeof after === 'string' || after === null)
-      return { table: patch.table, id: patch.id, column, before: patch.base[column], after, editable }
-    }),
-  )
+  return entry.patches.flatMap((patch) => {
+    const columns: TableSpec['columns'] = tables[patch.table].columns
+    return Object.entries(patch.set)
+      .filter(([column]) => !TECHNICAL.has(column))
+      .map(([column, after]) => {
+        const spec = columns[column]?.spec
+        const editable =
+          spec?.type === 'text' && spec.enum === undefined && (typeof after === 'string' || after === null)
+        return { table: patch.table, id: patch.id, column, before: patch.base[column], after, editable }
+      })
+  })
 }
 
 /** A value as text. */
@@ -75,7 +81,7 @@ export function valueText(value: unknown): string {
 export function adviceOf(code: string): string {
   switch (code) {
     case 'forbidden':
-      return 'Your role does not allow this. Ask an admin, then try again.'
+      return 'Send it again when you may, or discard it.'
     case 'missing_row':
     case 'missing_reference':
       return 'Something it belongs to was removed. Copy what you need, then discard it.'

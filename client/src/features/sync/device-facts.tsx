@@ -3,7 +3,6 @@ import { replica, useRows } from '../../replica/hooks.ts'
 import type { StorageKind } from '../../replica/messages.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
-import { RelativeTime } from '../../ui/relative-time.tsx'
 
 const STORAGE: Record<StorageKind, string> = {
   opfs: 'This browser’s private file system',
@@ -19,14 +18,14 @@ export function DeviceFacts() {
     () => connection.state(),
     () => connection.state(),
   )
-  const { rows } = useRows<{ replica_id: string; seq: number }>(
-    'select replica_id, next_seq - 1 as seq from sync.replica',
+  const { rows } = useRows<{ replica_id: string; seq: number; size: number }>(
+    'select replica_id, next_seq - 1 as seq, pg_database_size(current_database()) as size from sync.replica',
     [],
     { tables: ['sync'] },
   )
-  const storage = useStorage()
+  const persisted = usePersistedStorage()
   const [asking, setAsking] = useState(false)
-  const size = storage?.usage === undefined ? 'unknown' : `${(storage.usage / 1e6).toFixed(0)} MB`
+  const size = rows[0] === undefined ? '' : `${(rows[0].size / 1e6).toFixed(0)} MB`
   return (
     <section aria-label="This device" className="flex flex-col gap-2">
       <h2 className="section-title">This device</h2>
@@ -34,7 +33,7 @@ export function DeviceFacts() {
         <Fact name="Database">{phase.name === 'open' ? STORAGE[phase.storage] : 'Being opened'}</Fact>
         <Fact name="Size">{size}</Fact>
         <Fact name="Kept when space gets scarce">
-          {storage?.persisted ? 'Yes' : 'This browser may delete it then; what has been sent is on the server'}
+          {persisted ? 'Yes' : 'This browser may delete it then; what has been sent is on the server'}
         </Fact>
         <Fact name="Changes made here, ever">
           <span className="nums">{rows[0]?.seq.toLocaleString('en') ?? ''}</span>
@@ -43,7 +42,6 @@ export function DeviceFacts() {
           <span className="font-mono text-xs">{rows[0]?.replica_id ?? ''}</span>
         </Fact>
         <Fact name="This tab">{leading ? 'Holds the database for all tabs' : 'Uses the database of another tab'}</Fact>
-        <Fact name="Looked at">{storage ? <RelativeTime at={storage.at} words /> : ''}</Fact>
       </dl>
       <div>
         <Button size="sm" onClick={() => setAsking(true)}>
@@ -72,21 +70,12 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-function useStorage(): { usage: number | undefined; persisted: boolean; at: number } | undefined {
-  const [state, setState] = useState<{ usage: number | undefined; persisted: boolean; at: number }>()
+function usePersistedStorage(): boolean {
+  const [persisted, setPersisted] = useState(false)
   useEffect(() => {
-    let current = true
-    const read = async () => {
-      const [estimate, persisted] = await Promise.all([
-        navigator.storage?.estimate?.(),
-        navigator.storage?.persisted?.(),
-      ])
-      if (current) setState({ usage: estimate?.usage, persisted: persisted ?? false, at: Date.now() })
-    }
-    read().catch((error: unknown) => console.warn('The browser does not say how much space is used.', error))
-    return () => {
-      current = false
-    }
+    navigator.storage
+      ?.persisted?.()
+      .then(setPersisted, (error: unknown) => console.warn('The browser does not say whether it keeps data.', error))
   }, [])
-  return state
+  return persisted
 }
