@@ -198,6 +198,8 @@ export function Board<T>(props: BoardProps<T>) {
           setDragged({ key: cardKey(data.card), card: data.card, from: { column: data.column, index: data.index } })
       }}
       onDragMove={onDragMove}
+      // The last move of a quick drag still names the place before: the new place comes as "over".
+      onDragOver={onDragMove}
       onDragEnd={() => {
         if (dragged) drop(dragged.key, dragged.from, slot)
         setDragged(null)

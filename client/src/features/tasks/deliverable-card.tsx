@@ -84,9 +84,9 @@ export function DeliverableCard(props: { deliverable: Deliverable; directory: Di
       )}
     >
       <header className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line bg-surface-2 px-3 py-2">
-        <FileText className="size-4 shrink-0 text-text-3" strokeWidth={1.75} aria-hidden="true" />
-        <h3 id={id} className="min-w-0 flex-1 truncate font-medium">
-          {deliverableName(current)}
+        <h3 id={id} className="flex min-w-0 flex-1 basis-52 items-center gap-2 font-medium">
+          <FileText className="size-4 shrink-0 text-text-3" strokeWidth={1.75} aria-hidden="true" />
+          <span className="truncate">{deliverableName(current)}</span>
         </h3>
         {sync !== 'synced' && <SyncDot state={sync} {...(sync === 'rejected' ? { onOpen: onOpenSync } : {})} />}
         <Status {...REVIEW[status]} />

@@ -193,6 +193,7 @@ function SubtaskLine(props: {
         label={`Done: ${row.title}`}
         hideLabel
         disabled={!directory.canWrite}
+        className="-mt-[3px] touch:mt-0"
         onCheckedChange={(checked) => void actions.setStatus([row.id], checked ? 'done' : 'todo').catch(report)}
       />
       <Link

@@ -93,7 +93,9 @@ export const TaskRowView = memo(function TaskRowView(props: TaskRowProps) {
               <span className="truncate">{task.parent_title}</span>
             </span>
           )}
-          <SubtaskCount task={task} />
+          <span className="inline-flex max-sm:hidden">
+            <SubtaskCount task={task} />
+          </span>
           {task.running && (
             <span className="inline-flex shrink-0 items-center gap-1 text-xs text-busy-ink">
               <StatusShape shape="arc" meaning="busy" />
@@ -112,7 +114,7 @@ export const TaskRowView = memo(function TaskRowView(props: TaskRowProps) {
               className="inline-flex h-4.5 shrink-0 items-center gap-1 rounded-sm bg-accent-soft px-1.5 text-xs font-medium text-accent-ink"
             >
               <PackageCheck className="size-3.5" strokeWidth={1.75} aria-hidden="true" />
-              Review
+              <span className="max-sm:sr-only">Review</span>
             </span>
           )}
         </span>
@@ -129,7 +131,7 @@ export const TaskRowView = memo(function TaskRowView(props: TaskRowProps) {
           </span>
         )}
       </span>
-      <DueMark task={task} zone={directory.zone} now={now} className="min-w-16 justify-end max-sm:min-w-0" />
+      <DueMark task={task} zone={directory.zone} now={now} className="justify-end md:w-28" />
       {trigger(
         'assignee',
         `Assignee: ${assignee?.name ?? 'nobody'}. Change`,

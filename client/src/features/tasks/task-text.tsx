@@ -105,9 +105,10 @@ export function TaskDescription({ task, actions, directory }: TextProps) {
                 variant="ghost"
                 size="sm"
                 onClick={() => setEditing(true)}
-                className="mt-1 -ml-2 opacity-0 group-hover/description:opacity-100 focus-visible:opacity-100 touch:opacity-100"
+                className="absolute -top-1 right-0 bg-surface-1 opacity-0 group-hover/description:opacity-100 focus-visible:opacity-100 touch:static touch:-ml-2 touch:opacity-100"
               >
-                Edit description
+                Edit
+                <span className="sr-only">the description</span>
               </Button>
             )}
           </>
