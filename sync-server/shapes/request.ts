@@ -24,11 +24,16 @@ export interface ShapeQuery {
 const invalid = (parameter: string, ...reasons: string[]): InvalidRequest =>
   new InvalidRequest({ [parameter]: reasons })
 
+const hasContent = (body: unknown): boolean => typeof body === 'object' && body !== null && Object.keys(body).length > 0
 const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
 const isTrue = (value: string | undefined): boolean => value !== undefined && value !== 'false'
 
 export const readQuery = (request: ShapeRequest): ShapeQuery => {
   const { params } = request
+  // A part of a shape instead of its log: to answer with the log would be worse than to refuse.
+  if (Object.keys(params).some((name) => name.startsWith('subset__')) || hasContent(request.body)) {
+    throw invalid('subset', 'subsets are not supported by this server')
+  }
   const definition = request.definition ?? readDefinition(params)
   const log = params['log'] ?? 'full'
   if (log !== 'full' && log !== 'changes_only') throw invalid('log', 'is invalid')
