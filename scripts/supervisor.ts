@@ -2,7 +2,8 @@
  * `npm start`, after installing: builds what is stale, then runs Postgres, sync-server and one local gateway, and keeps them running.
  *
  *  1. One HQ on one HQ_HOME (home.ts); a port that is taken is explained before anything starts (port.ts).
- *  2. Order of starting: Postgres, server, gateway; each waits for the one before. Order of stopping: the reverse; SIGKILL after a grace.
+ *  2. Order of starting: Postgres, server, gateway; each waits for the one before. HQ counts as running when the server is: people can work before
+ *     agents can. Order of stopping: the reverse; SIGKILL after a grace.
  *  3. A child that ends by itself is started again with back-off (child.ts). A gateway that can't run doesn't stop people from working.
  *  4. Ctrl-C, SIGTERM, SIGHUP, or the end of whoever started this, stop everything in order; a second signal after a second stops it at once.
  *
@@ -99,8 +100,8 @@ async function start(): Promise<void> {
     throw new StartError(`The server could not start: ${error.message}\nIts log: ${join(logs, 'server.log')}`)
   })
   if (stopping) return
-  await startGateway(common, childEnv, host, port)
-  if (stopping) return
+  // People can work before agents can.
+  startGateway(common, childEnv, host, port).catch((error: unknown) => say(`[gateway] ${String(error)}`))
   if (process.argv.includes('--demo'))
     await fillDemo({ ...childEnv, DATABASE_URL: running.postgres?.url ?? databaseUrl })
   say(`\nHQ runs at ${url}\nData and logs: ${home} · Ctrl-C stops it.`)

@@ -65,7 +65,7 @@ try {
 
 /** The gateway beside the server registers within seconds; without one the agents of the demo have no home yet. */
 async function localGateway(db: Pool): Promise<string | undefined> {
-  for (let tries = 0; tries < 50; tries++) {
+  for (let tries = 0; tries < 200; tries++) {
     const { rows } = await db.query<{ id: string }>(
       'select id from gateways where deleted_at is null order by created_at limit 1',
     )

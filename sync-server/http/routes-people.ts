@@ -29,6 +29,11 @@ export function peopleRoutes(services: Services): Hono<Env> {
   }
 
   app.get('/v1/session', async (c) => {
+    // Once a day better-auth renews the session; its cookie must then be renewed as well.
+    if (!c.env?.inProcess && c.req.header('cookie')?.includes('hq.session_token')) {
+      const { headers } = await auth.api.getSession({ headers: c.req.raw.headers, returnHeaders: true })
+      for (const cookie of headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
+    }
     const body: SessionResponse = {
       principal: await principalOf(c, services),
       setup_required: await setupRequired(pool, tenantId),

@@ -55,25 +55,23 @@ test('what a gateway derived offline is the row that the server derives, and its
   const key = `task_assignment:${id}:${ada}:0`
   const item = derivedId('inbox', workspace.tenantId, key)
   await owner.apply([insert('tasks', { title: 'Both sides', assignee_agent_id: ada }, id)])
-  await workspace
-    .writer(gateway)
-    .apply(
-      [
-        insert(
-          'agent_inbox_items',
-          {
-            agent_id: ada,
-            event_type: 'task_assignment',
-            dedup_key: key,
-            task_id: id,
-            status: 'pending',
-            context: { other: 1 },
-          },
-          item,
-        ),
-      ],
-      [update('agent_inbox_items', item, { status: 'pending' }, { status: 'done', summary: 'Finished offline' })],
-    )
+  await workspace.writer(gateway).apply(
+    [
+      insert(
+        'agent_inbox_items',
+        {
+          agent_id: ada,
+          event_type: 'task_assignment',
+          dedup_key: key,
+          task_id: id,
+          status: 'pending',
+          context: { other: 1 },
+        },
+        item,
+      ),
+    ],
+    [update('agent_inbox_items', item, { status: 'pending' }, { status: 'done', summary: 'Finished offline' })],
+  )
   expect(await itemsOf(id)).toHaveLength(1)
   expect(await one('agent_inbox_items', item)).toMatchObject({
     status: 'done',

@@ -12,6 +12,7 @@ import {
   LIMITS,
   type Mutation,
   mutationSchema,
+  type Patch,
   PROTOCOL_VERSION,
   type Principal,
   type PushResponse,
@@ -47,7 +48,9 @@ export const createPush =
     await services.replicas.check(principal, request.replica_id, label)
     for (let attempt = 1; ; attempt++) {
       try {
-        const response = await transaction(services.pool, (client) => pushBatch(client, principal, request))
+        const response = await transaction(services.pool, (client) =>
+          pushBatch(client, principal, request, services.log),
+        )
         if (request.touchesAccess) services.accessChanges.announce()
         return response
       } catch (error) {
@@ -114,12 +117,13 @@ function readRequest(body: string, schemaVersion: string): Request {
     )
   }
   const items = mutations.map(readItem)
-  const touchesAccess = items.some(
-    (item) =>
-      'mutation' in item && item.mutation.patches.some(({ table }) => table === 'people' || table === 'gateways'),
-  )
+  const touchesAccess = items.some((item) => 'mutation' in item && item.mutation.patches.some(changesAccess))
   return { replica_id: replica_id.toLowerCase(), items, touchesAccess }
 }
+
+/** A gateway's heartbeat, which comes all the time, is no change of access. */
+const changesAccess = ({ table, op, set }: Patch): boolean =>
+  table === 'people' || (table === 'gateways' && (op === 'delete' || 'deleted_at' in set))
 
 function readItem(input: unknown): Item {
   const raw = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
@@ -163,6 +167,7 @@ async function pushBatch(
   client: Client,
   principal: Principal,
   { replica_id: replicaId, items }: Request,
+  log: Log,
 ): Promise<PushResponse> {
   const last = await lockProgress(client, principal.tenant_id, replicaId)
   const numbered = number(items, last)
@@ -177,7 +182,7 @@ async function pushBatch(
         )
       : []
   if (fresh.length > 0) {
-    results.push(...(await applyAll(client, principal, replicaId, fresh)))
+    results.push(...(await applyAll(client, { principal, replicaId, log }, fresh)))
     await client.query({
       name: 'push_progress',
       text: 'update client_progress set last_seq = $2, updated_at = clock_timestamp() where id = $1',
@@ -243,12 +248,14 @@ const rejectedResult = (seq: number, { code, message }: Rejected): PushResult =>
   message,
 })
 
-async function applyAll(
-  client: Client,
-  principal: Principal,
-  replicaId: string,
-  fresh: readonly Numbered[],
-): Promise<PushResult[]> {
+interface Pushing {
+  readonly principal: Principal
+  readonly replicaId: string
+  readonly log: Log
+}
+
+async function applyAll(client: Client, pushing: Pushing, fresh: readonly Numbered[]): Promise<PushResult[]> {
+  const { principal, replicaId } = pushing
   const results: PushResult[] = []
   let rest: Numbered[] = [...fresh]
   // Usually one turn: everything is planned in memory and written by one call. It takes another for each mutation that the database itself refuses.
@@ -256,7 +263,7 @@ async function applyAll(
     const mutations = rest.flatMap((item) => ('mutation' in item ? [item.mutation] : []))
     const store = await loadStore(client, principal.tenant_id, mutations)
     const context = { principal, replicaId, store, now: Date.now() }
-    const planned = rest.map((item) => planItem(item, context, replicaId))
+    const planned = rest.map((item) => planItem(item, context, pushing))
     const { rows } = await client.query<{ outcome: { failed: null } | Failure }>({
       name: 'push_apply',
       text: 'select hq_apply($1, $2, $3) as outcome',
@@ -276,16 +283,16 @@ async function applyAll(
 function planItem(
   item: Numbered,
   context: Parameters<typeof planMutation>[1],
-  replicaId: string,
+  { replicaId, log }: Pushing,
 ): { entry: Entry; result: PushResult } {
   const { seq } = item
   try {
     if ('problem' in item) throw item.problem
     return { entry: planMutation(item.mutation, context), result: { seq, outcome: 'applied' } }
   } catch (error) {
-    if (!(error instanceof Rejected)) throw error
+    const rejected = error instanceof Rejected ? error : unforeseen(error, seq, log)
     const mutationId = item.mutationId ?? derivedId('mutation', replicaId, String(seq))
-    const { code, message, detail } = error
+    const { code, message, detail } = rejected
     return {
       entry: {
         seq,
@@ -301,7 +308,19 @@ function planItem(
           detail,
         },
       },
-      result: rejectedResult(seq, error),
+      result: rejectedResult(seq, rejected),
     }
   }
+}
+
+/** A defect of ours must not keep everything behind it in the outbox for ever: the change is refused, kept by its replica, and can be sent again. */
+function unforeseen(error: unknown, seq: number, log: Log): Rejected {
+  log('error', 'A mutation could not be planned; it was refused.', {
+    seq,
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  })
+  return new Rejected(
+    'invalid',
+    'The server stumbled over this change; its log says where. The change is kept and can be sent again.',
+  )
 }

@@ -108,6 +108,23 @@ describe('sign-in', () => {
     expect(await session(person.headers)).toBeNull()
   })
 
+  test('a session renews itself, cookie and all', async () => {
+    const person = await workspace.join('member')
+    const ask = () => fetch(`${workspace.url}/v1/session`, { headers: person.headers })
+    expect((await ask()).headers.getSetCookie()).toEqual([])
+    await workspace.server.pool.query(
+      `update auth_session set "expiresAt" = now() + interval '80 days' where "userId" = (select user_id from people where id = $1)`,
+      [person.principal.person_id],
+    )
+    expect((await ask()).headers.getSetCookie()[0]).toMatch(/^hq\.session_token=.*Max-Age=7776000/)
+    const [row] = await workspace.rows<{ days: number }>(
+      `select extract(day from "expiresAt" - now())::int as days from auth_session
+        where "userId" = (select user_id from people where id = $1)`,
+      [person.principal.person_id],
+    )
+    expect(row?.days).toBeGreaterThanOrEqual(89)
+  })
+
   test('guessing is slowed down, and forgotten', () => {
     const attempts = createAttempts()
     for (let n = 0; n < 10; n++) attempts.failed('1.2.3.4', 'A@x', 1_000 * n)

@@ -195,7 +195,7 @@ export async function startWorkspace(options: Partial<ServerOptions> = {}): Prom
   }
 }
 
-function createWriter(caller: Caller, replicaId: string, request: Workspace['request']): Writer {
+export function createWriter(caller: Caller, replicaId: string, request: Workspace['request']): Writer {
   let counter = 0
   const { principal } = caller
   const own: Actor =
