@@ -4,12 +4,15 @@ import { randomUUID } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { LockedError, openNodeReplica } from './adapter-node.ts'
 import type { Replica } from './contract.ts'
 import { lockFile } from './lock.ts'
 import { createFakeServer, type FakeServer } from './testing/fake-server.ts'
 import { addTask, migrations, openDatabase, PERSON, settled, TENANT, titles, until } from './testing/harness.ts'
+
+// Databases are opened and thrown away in each test; on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
@@ -147,4 +150,4 @@ test('G4: a database that does not open is set aside and built anew; what was pe
   expect(logged.some((line) => line.includes('is kept as'))).toBe(true)
   expect(readdirSync(folder).some((name) => name.startsWith('db.broken-'))).toBe(true)
   await until(() => !existsSync(`${directory}.rescue.jsonl`))
-}, 60_000)
+})

@@ -13,6 +13,7 @@
 import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '../schema/tables.ts'
 import type { Changes } from './contract.ts'
+import { toCopy } from './copy.ts'
 
 export type TextRow = Record<string, string | null>
 
@@ -42,6 +43,8 @@ export interface Batch {
 
 export interface Applier {
   apply(batch: Batch): Promise<void>
+  /** Rows of a first snapshot, into a table that has had none: by COPY when nothing is in the way. Their position comes later (R1). */
+  load(table: TableName, rows: readonly TextRow[]): Promise<void>
   /** Starts a refetch: what was staged before is dropped, and a restart begins from the beginning. */
   beginStaging(table: TableName): Promise<void>
   stage(table: TableName, rows: readonly TextRow[]): Promise<void>
@@ -55,6 +58,10 @@ export interface Applier {
 export const ROWS_PER_TRANSACTION = 1_000
 /** More ids than this are reported as `many`. */
 export const NAMED_IDS = 1_000
+
+/** Below this a snapshot's rows are named when they are announced, and COPY gains nothing. */
+const FEW_ROWS = 50
+const UNIQUE_VIOLATION = '23505'
 
 interface Job {
   readonly batch: Batch | undefined
@@ -121,8 +128,34 @@ export function createApplier(db: PGlite, onApplied: (changes: Changes, batches:
     onApplied(toChanges(rows[0]?.changes), batches)
   }
 
+  /** False: some of the rows are here already, or have pending changes; nothing was done. */
+  const copy = async (table: TableName, rows: readonly TextRow[]): Promise<boolean> => {
+    const batch = toCopy(table, rows)
+    if (!batch) return false
+    try {
+      return await db.transaction(async (tx) => {
+        const { rows: found } = await tx.query<{ held: boolean }>(
+          `select set_config('sync.applying', 'on', true), exists (select from sync.pending_base where table_name = $1) as held`,
+          [table],
+        )
+        if (found[0]?.held) return false
+        await tx.query(batch.sql, [], { blob: batch.data })
+        return true
+      })
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === UNIQUE_VIOLATION) return false
+      throw error
+    }
+  }
+
   return {
     apply: (batch) => add(batch, () => applyAll([batch])),
+    load: (table, rows) =>
+      add(undefined, async () => {
+        const batch: Batch = { table, upserts: rows, deletes: [] }
+        if (rows.length < FEW_ROWS || !(await copy(table, rows))) return applyAll([batch])
+        onApplied(new Map([[table, 'many']]), [batch])
+      }),
     beginStaging: (table) =>
       add(undefined, async () => {
         await db.transaction(async (tx) => {

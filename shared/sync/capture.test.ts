@@ -1,10 +1,13 @@
 /** The triggers of migrations/0002_replica.sql: what a local transaction leaves in the outbox. */
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { Replica } from './contract.ts'
 import { textToHlc } from './hlc.ts'
 import { createFakeServer } from './testing/fake-server.ts'
 import { addTask, killedCopy, openTestReplica, PERSON, TENANT, type TestReplica } from './testing/harness.ts'
+
+// Databases are opened and thrown away in each test; on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 let now = 1_800_000_000_000
 const server = createFakeServer({ tenantId: TENANT })

@@ -5,7 +5,7 @@
  * Random edits from a seed; the seed is part of each test's name, `SEED=…` runs another one.
  */
 import { randomUUID } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Mutation } from './protocol.ts'
 import { createFakeServer } from './testing/fake-server.ts'
 import {
@@ -18,6 +18,9 @@ import {
   type TestReplica,
   until,
 } from './testing/harness.ts'
+
+// Databases are opened and thrown away in each test; on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const seeds = process.env['SEED'] ? [Number(process.env['SEED'])] : [1, 20_261, 777_777]
 
@@ -133,5 +136,5 @@ for (const seed of seeds) {
       for (const replica of replicas) await replica.close()
       server.close()
     }
-  }, 120_000)
+  })
 }

@@ -1,5 +1,5 @@
 /** The pusher (push.ts): order, repeats, what each refusal of the server leads to. */
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { LIMITS } from './protocol.ts'
 import { createFakeServer, type FakeServer } from './testing/fake-server.ts'
 import {
@@ -12,6 +12,9 @@ import {
   titles,
   until,
 } from './testing/harness.ts'
+
+// Databases are opened and thrown away in each test; on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const open: { close(): unknown }[] = []
 afterEach(async () => {
@@ -47,7 +50,7 @@ test('W1: a long outbox goes in batches within the limits, in order', async () =
   await settled(replica)
   expect(server.applied.map(({ seq }) => seq)).toEqual(Array.from({ length: 450 }, (_, index) => index + 1))
   expect(pushes(server) - before).toBeLessThanOrEqual(Math.ceil(450 / LIMITS.mutationsPerPush) + 2)
-}, 60_000)
+})
 
 test('W1: large mutations share no push that would be too large', async () => {
   const { server, replica } = await start()
@@ -76,7 +79,7 @@ test('W1: large mutations share no push that would be too large', async () => {
   await settled(watched)
   expect(server.rows('tasks')).toHaveLength(5)
   expect(Math.max(...sizes)).toBeLessThanOrEqual(LIMITS.pushBytes)
-}, 60_000)
+})
 
 test('W2: `accepted` after the answer, gone only after the read path', async () => {
   const { server, replica } = await start()
@@ -105,7 +108,7 @@ test('W3: a server that is behind gets what it misses once more', async () => {
   expect(server.applied.slice(-3).map(({ seq }) => seq)).toEqual([1, 2, 3])
   server.faults.fault = () => undefined
   await settled(replica)
-}, 30_000)
+})
 
 test('W3: a server that knows more of us than we ever made means that we are a copy: new identity, and nothing is taken for a repeat', async () => {
   const { server, replica } = await start()
@@ -127,7 +130,7 @@ test('W3: a server that knows more of us than we ever made means that we are a c
   await until(async () => (await titles(clone)).length === 6 && (await titles(replica)).length === 6)
   expect(await titles(clone)).toEqual(expected)
   expect(await titles(replica)).toEqual(expected)
-}, 30_000)
+})
 
 test('W3: a server restored from a backup, which expects what has long been settled here, gets a new identity', async () => {
   const { server, replica } = await start()
@@ -140,7 +143,7 @@ test('W3: a server restored from a backup, which expects what has long been sett
   await settled(replica)
   expect(server.applied.at(-1)).toMatchObject({ seq: 1 })
   expect(server.rows('tasks')).toHaveLength(4)
-}, 30_000)
+})
 
 test('W4: without rights or with the wrong schema the outbox is parked with the reason, and nothing is lost', async () => {
   const { server, replica } = await start()
@@ -158,4 +161,4 @@ test('W4: without rights or with the wrong schema the outbox is parked with the 
     expect(replica.status().parked).toBeNull()
   }
   expect(server.rows('tasks')).toHaveLength(2)
-}, 60_000)
+})

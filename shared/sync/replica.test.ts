@@ -1,6 +1,6 @@
 /** The replica as a whole: overlay, settling, refusals, change notices, crash points of the write path. */
 import { randomUUID } from 'node:crypto'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import type { Changes } from './contract.ts'
 import { type FoldablePatch, fold, type RowImage } from './fold.ts'
 import { exportOutbox, importOutbox } from './outbox.ts'
@@ -17,6 +17,9 @@ import {
   titles,
   until,
 } from './testing/harness.ts'
+
+// Databases are opened and thrown away in each test; on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
 
 const TABLES = ['tasks', 'contacts'] as const
 const open: { close(): unknown }[] = []
@@ -301,7 +304,7 @@ test('P2: whatever the moment of a crash, an acknowledged write is there afterwa
     await second.close()
     open.shift()
   }
-}, 120_000)
+})
 
 test('P2: settling survives a crash between the acknowledgement and the settling', async () => {
   const server = newServer()

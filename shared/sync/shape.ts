@@ -7,14 +7,15 @@
  * R4 No answer of the server ends a stream for good: 401 and 403 wait for a new session, 400 leads to a refetch, the rest to a restart.
  * R6 Whatever starts from the beginning although rows are there is staged and swapped; the old rows stay readable until then.
  *
- * The server's schema header is hidden from the client, so that all values arrive as the text they were sent as (R7).
+ * The client sees no rows (wire.ts): all values arrive as the text they were sent as (R7).
  */
-import { FetchError, type Message, ShapeStream } from '@electric-sql/client'
+import { FetchError, ShapeStream } from '@electric-sql/client'
 import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '../schema/tables.ts'
 import { type Applier, type BatchAck, type Place, ROWS_PER_TRANSACTION, type TextRow } from './apply.ts'
 import type { ReplicaEnvironment } from './contract.ts'
 import { backoffMs, type Link } from './link.ts'
+import { createWire, type ShapeMessage } from './wire.ts'
 
 export interface ShapeReader {
   /** Asks for an up-to-date answer at once instead of waiting in the running long poll. */
@@ -81,6 +82,7 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
       closing.signal.addEventListener('abort', () => end('closing'), { once: true })
       if (closing.signal.aborted) return end('closing')
       let schema: string | undefined
+      const wire = createWire()
       const stream = new ShapeStream<Row>({
         url: new URL('/v1/shape', options.serverUrl).toString(),
         // `stream` varies the address, so that the client's own caches never mistake a new stream for an old one.
@@ -91,7 +93,7 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         fetchClient: async (input, init) => {
           const response = await patientFetch(link, input.toString(), init)
           schema = response.headers.get('electric-schema') ?? schema
-          return withoutSchema(response)
+          return wire.withoutRows(response)
         },
         onError: async (error) => {
           if (error instanceof FetchError && (error.status === 401 || error.status === 403)) {
@@ -109,7 +111,7 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         async (messages) => {
           if (signal.aborted) return
           try {
-            await receiver.receive(messages, stream.shapeHandle ?? '', schema)
+            await receiver.receive(wire.take(messages), stream.shapeHandle ?? '', schema)
             applied = true
           } catch (error) {
             end(`applying failed: ${messageOf(error)}`)
@@ -162,7 +164,7 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
     for (let start = 0; start < rows.length; start += ROWS_PER_TRANSACTION) {
       const part = rows.slice(start, start + ROWS_PER_TRANSACTION)
       if (staging) await applier.stage(table, part)
-      else await applier.apply({ table, upserts: part, deletes: [] })
+      else await applier.load(table, part)
       options.onProgress(table, part.length)
     }
     for (const row of rows) snapshotAck = ackOf(row, undefined) ?? snapshotAck
@@ -185,7 +187,7 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
       : undefined
 
   const receive = async (
-    messages: readonly Message<Row>[],
+    messages: readonly ShapeMessage[],
     nowHandle: string,
     schema: string | undefined,
   ): Promise<void> => {
@@ -213,9 +215,9 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
     }
 
     for (const message of messages) {
-      if ('key' in message) {
-        const { operation, lsn, op_position: op } = message.headers
-        const row = message.value
+      const { operation, control, lsn, op_position: op, global_last_seen_lsn: seen } = message.headers
+      const row = message.value
+      if (row) {
         const id = row['id']
         if (typeof id !== 'string') throw new Error(`A message of ${table} has no id`)
         if (typeof lsn !== 'string') {
@@ -235,11 +237,10 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
         live.clear()
         offset = undefined
         refetch()
-      } else if ('control' in message.headers && message.headers.control === 'snapshot-end') {
+      } else if (control === 'snapshot-end') {
         if (phase === 'snapshot') await endSnapshot()
-      } else if ('control' in message.headers && message.headers.control === 'up-to-date') {
+      } else if (control === 'up-to-date') {
         if (phase === 'snapshot') await endSnapshot()
-        const seen = message.headers.global_last_seen_lsn
         if (typeof seen === 'string' && BigInt(seen) > highest) highest = BigInt(seen)
         position = highest
         await flush()
@@ -253,8 +254,7 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
   return { receive }
 }
 
-const isMustRefetch = (message: Message<Row>): boolean =>
-  'control' in message.headers && message.headers.control === 'must-refetch'
+const isMustRefetch = ({ headers }: ShapeMessage): boolean => headers.control === 'must-refetch'
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
@@ -270,13 +270,6 @@ async function patientFetch(link: Link, url: string, init: RequestInit | undefin
       if (init?.signal?.aborted) throw error
     }
   }
-}
-
-const withoutSchema = (response: Response): Response => {
-  if (!response.headers.has('electric-schema')) return response
-  const headers = new Headers(response.headers)
-  headers.set('electric-schema', '{}')
-  return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
 }
 
 async function storedPlace(db: PGlite, table: TableName): Promise<Place | undefined> {

@@ -211,7 +211,7 @@ export const createFakeServer = (options: { tenantId: string; now?: () => number
     let entries = newer()
     if (live && entries.length === 0) {
       await waitFor(() => newer().length > 0 || !shapes.has(shape.handle), signal)
-      if (!shapes.has(shape.handle)) return mustRefetch(undefined)
+      if (!shapes.has(shape.handle)) return mustRefetch(snapshot(table, replicaId).handle)
       entries = newer()
     }
     const part = entries.slice(0, faults.chunkRows)

@@ -126,7 +126,7 @@ export async function openTestReplica(
 export async function until<T>(
   condition: () => T | Promise<T>,
   what = 'the condition',
-  ms = 10_000,
+  ms = 30_000,
 ): Promise<NonNullable<T>> {
   const end = Date.now() + ms
   for (;;) {

@@ -1,0 +1,63 @@
+/**
+ * Takes the rows out of a shape's answer before Electric's client sees it.
+ *
+ * The client parses every value of every row (a JSON reviver: more than half of the time of a first load) and would turn text into other types. It gets
+ * the control messages, and in the place of all rows one message that names the batch; the rows wait here, as the text they were sent as (R7).
+ *
+ * Y1 Rows and control messages keep their order: `take` gives back the whole list as the server sent it.
+ * Y2 A batch that is no longer here (its answer was thrown away by the client) is an error, never an empty batch.
+ */
+export interface ShapeMessage {
+  readonly key?: string
+  readonly value?: Record<string, string | null>
+  readonly headers: {
+    readonly operation?: 'insert' | 'update' | 'delete'
+    readonly control?: 'up-to-date' | 'must-refetch' | 'snapshot-end'
+    readonly lsn?: string
+    readonly op_position?: number
+    readonly global_last_seen_lsn?: string
+  }
+}
+
+export interface Wire {
+  /** The answer as the client shall see it. */
+  withoutRows(response: Response): Promise<Response>
+  /** What the server sent in the place of what the client delivers. */
+  take(delivered: readonly { readonly headers: object }[]): readonly ShapeMessage[]
+}
+
+/** The client reads at most two chunks ahead; what is older was thrown away. */
+const KEPT = 8
+
+export function createWire(): Wire {
+  const batches = new Map<number, readonly ShapeMessage[]>()
+  let next = 1
+
+  return {
+    async withoutRows(response) {
+      if (response.status !== 200) return response
+      const headers = new Headers(response.headers)
+      if (headers.has('electric-schema')) headers.set('electric-schema', '{}')
+      const text = await response.text()
+      const messages: unknown = JSON.parse(text)
+      // Anything else is the client's to complain about.
+      if (!Array.isArray(messages) || messages.length === 0) return new Response(text, { status: 200, headers })
+      const batch = next++
+      batches.set(batch, messages as ShapeMessage[])
+      for (const old of batches.keys()) if (old <= batch - KEPT) batches.delete(old)
+      const controls = (messages as ShapeMessage[]).filter(({ headers: { control } }) => control !== undefined)
+      const stub = { key: 'batch', value: {}, headers: { operation: 'insert', batch } }
+      return new Response(JSON.stringify([stub, ...controls]), { status: 200, headers })
+    },
+    take(delivered) {
+      const first = delivered[0]
+      const batch = first && 'batch' in first.headers ? Number(first.headers.batch) : undefined
+      // Only the client's own message (must-refetch after a 409) comes without a batch.
+      if (batch === undefined) return delivered as readonly ShapeMessage[]
+      const messages = batches.get(batch)
+      if (!messages) throw new Error(`The rows of answer ${batch} are no longer here`)
+      batches.delete(batch)
+      return messages
+    },
+  }
+}
