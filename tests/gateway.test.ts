@@ -224,18 +224,15 @@ describe('a gateway', () => {
     }
   })
 
-  it('answers a pause in its status, and takes it back', async () => {
-    const { gatewayId, writer } = await begin('pausing')
+  it('answers a pause in its status; a second process, a home that cannot be written and an unknown token are refused', async () => {
+    const { gateway, gatewayId, writer } = await begin('pausing')
     const { pause_requested_at: none } = await rowWhen('gateways', gatewayId, ({ status }) => status === 'ready')
     const time = new Date().toISOString()
     await writer.apply([update('gateways', gatewayId, { pause_requested_at: none }, { pause_requested_at: time })])
     await rowWhen('gateways', gatewayId, ({ status }) => status === 'paused')
     await writer.apply([update('gateways', gatewayId, { pause_requested_at: time }, { pause_requested_at: null })])
     await rowWhen('gateways', gatewayId, ({ status }) => status === 'ready')
-  })
 
-  it('refuses a home that another process has, one that cannot be written, and a used token', async () => {
-    const { gateway } = await begin('only-one')
     const second = start()
     expect(await second.ended).toBe(3)
     expect(second.text()).toContain(`process ${gateway.pid}`)
