@@ -76,6 +76,8 @@ export async function eventually<T>(what: string, ask: () => Promise<T>, ms = 20
 export interface TestServer {
   readonly url: string
   readonly postgres: TestPostgres
+  /** HQ_HOME of the server, without Postgres. */
+  readonly home: string
   /** Rows straight from the authority. */
   rows<T = Record<string, unknown>>(sql: string, params?: unknown[]): Promise<T[]>
   /** SIGKILL. */
@@ -102,6 +104,7 @@ export async function startTestServer(options: { readonly appFolder?: string } =
       return url
     },
     postgres,
+    home,
     rows: async <T>(sql: string, params: unknown[] = []) => (await pool.query(sql, params)).rows as T[],
     async start() {
       const env = {

@@ -34,6 +34,8 @@ export interface Gateway {
   text(): string
   /** Starts it again on the same folder; resolves when it works. */
   start(env?: Record<string, string>): Promise<void>
+  /** What waits to be sent, from the safety copy beside its database: one mutation per line. */
+  outbox(): Promise<string>
   /** Its clock goes a minute forward. */
   skipMinute(): void
   kill(): Promise<void>
@@ -191,6 +193,7 @@ async function startGateway(home: string, slug: string, env: Record<string, stri
       current = launch({ ...later, ...more })
       await current.ready()
     },
+    outbox: () => readFile(join(home, 'replica.outbox.jsonl'), 'utf8'),
     skipMinute: () => void process.kill(current.pid, 'SIGUSR2'),
     kill: async () => void (await current.end('SIGKILL')),
     end: async () => void (await current.end('SIGTERM')),
