@@ -25,7 +25,9 @@ const TIMEOUT_MS = 15 * 60_000
 const root = fileURLToPath(new URL('..', import.meta.url))
 const output = new URL('results.json', import.meta.url)
 
-if (process.argv[2] === '--one') await runOne(process.argv[3] ?? '')
+if (!import.meta.main) {
+  // Imported for its types.
+} else if (process.argv[2] === '--one') await runOne(process.argv[3] ?? '')
 else process.exitCode = await runAll(process.argv.slice(2))
 
 async function runAll(parts: string[]): Promise<number> {

@@ -1,0 +1,68 @@
+/**
+ * `command_start`: from inserting a command in one replica to its gateway's runner having begun it, by the clock of this machine; a real gateway process, a
+ * real server, embedded Postgres. `gateway_idle_rss`: the gateway's resident memory after that, when it has nothing to do.
+ */
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { startWorkspace } from '../sync-server/testing/workspace.ts'
+import type { Measurement } from './run.ts'
+import { openBenchReplica, quantile, until } from './support/replicas.ts'
+
+const COMMANDS = 60
+const main = fileURLToPath(new URL('../gateway-node/main.ts', import.meta.url))
+
+export async function run(): Promise<Record<string, Measurement>> {
+  const folder = await mkdtemp(join(tmpdir(), 'hq-bench-'))
+  const workspace = await startWorkspace()
+  const gateway = spawn(process.execPath, [main], {
+    stdio: 'ignore',
+    // The server left a registration for its local gateway in its home.
+    env: { ...process.env, HQ_HOME: workspace.home, HQ_SERVER_URL: workspace.url },
+  })
+  const person = await openBenchReplica(workspace.url, workspace.owner, join(folder, 'person'))
+  const { replica } = person
+  try {
+    await until(replica, async () => (await replica.query("select 1 from gateways where status = 'ready'")).length > 0)
+    const [row] = await replica.query<{ id: string }>('select id from gateways')
+    const times: number[] = []
+    for (let n = 0; n < COMMANDS + 5; n++) {
+      const id = randomUUID()
+      const inserted = Date.now()
+      await replica.write((tx) =>
+        tx.query("insert into agent_commands (id, tenant_id, gateway_id, action) values ($1, $2, $3, 'list_models')", [
+          id,
+          workspace.tenantId,
+          row?.id ?? null,
+        ]),
+      )
+      const finished = () =>
+        replica.query<{ started_at: string }>(
+          "select started_at from agent_commands where id = $1 and status in ('done', 'failed')",
+          [id],
+        )
+      await until(replica, async () => (await finished()).length > 0)
+      const [command] = await finished()
+      if (n >= 5 && command) times.push(Date.parse(command.started_at) - inserted)
+    }
+    await sleep(3000)
+    return {
+      command_start: { value: quantile(times, 0.5), unit: 'ms, p50', target: 50, better: 'lower' },
+      gateway_idle_rss: { value: await residentMb(gateway.pid), unit: 'MB', target: 300, better: 'lower' },
+    }
+  } finally {
+    gateway.kill('SIGTERM')
+    await person.close()
+    await workspace.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function residentMb(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? Number.NaN) / 1024
+}
