@@ -11,8 +11,30 @@ function announce(worker: ServiceWorker): void {
   for (const listener of listeners) listener()
 }
 
+/** Said on `window` by the app when a device's first load is done. */
+export const LOADED_EVENT = 'hq:loaded'
+const FIRST_VISIT_MS = 6_000
+
+/**
+ * On a first visit it waits until the app is loaded, or a few seconds: fetching everything for later would take time from what is
+ * wanted now, and afterwards most of it comes from the browser's own cache.
+ */
 export function registerServiceWorker(): void {
   if (!import.meta.env.PROD || !('serviceWorker' in navigator)) return
+  if (navigator.serviceWorker.controller) {
+    register()
+    return
+  }
+  const begin = () => {
+    clearTimeout(timer)
+    window.removeEventListener(LOADED_EVENT, begin)
+    register()
+  }
+  const timer = setTimeout(begin, FIRST_VISIT_MS)
+  window.addEventListener(LOADED_EVENT, begin)
+}
+
+function register(): void {
   navigator.serviceWorker.register('/sw.js').then(
     (registration) => {
       if (registration.waiting && navigator.serviceWorker.controller) announce(registration.waiting)

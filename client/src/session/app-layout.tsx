@@ -22,12 +22,11 @@ import type { ReplicaConnection } from '../replica/connection.ts'
 import { closeReplica, openReplicaFor } from '../replica/current.ts'
 import { exposeDiagnostics } from '../replica/diagnostics.ts'
 import { useById, useCount, useRow } from '../replica/hooks.ts'
+import { LOADED_EVENT } from '../service-worker.ts'
 import type { MenuEntry } from '../ui/menu.tsx'
 import { AppShell } from '../ui/shell/app-shell.tsx'
 import type { NavGroup } from '../ui/shell/nav.ts'
 import { setThemeChoice, useThemeChoice } from '../ui/theme.ts'
-import { Toaster } from '../ui/toast.tsx'
-import { TooltipProvider } from '../ui/tooltip.tsx'
 import { AppBanner } from './app-banner.tsx'
 import { AppPalette, openPalette, usePalette } from './app-palette.tsx'
 import { createSomething, useCanCreate } from './create.ts'
@@ -50,12 +49,7 @@ export function AppLayout({ principal }: { principal: Person }) {
     [],
   )
   if (phase.name === 'failed') return <DatabaseFailed message={phase.message} />
-  return (
-    <TooltipProvider>
-      <Frame principal={principal} connection={connection} />
-      <Toaster />
-    </TooltipProvider>
-  )
+  return <Frame principal={principal} connection={connection} />
 }
 
 const useReplicaState = (connection: ReplicaConnection) =>
@@ -68,9 +62,15 @@ const useReplicaState = (connection: ReplicaConnection) =>
 /** Keeps session and replica in step: who we are when the server refuses us, what waits for the sign-in screen to say. */
 function watchSession(connection: ReplicaConnection): () => void {
   let refused = false
+  let said = false
   const look = () => {
-    const { status } = connection.state()
+    const { status, phase } = connection.state()
+    if (phase.name !== 'open') return
     sessionStore.noteWaiting(status.pending)
+    if (status.initial.done && !said) {
+      said = true
+      window.dispatchEvent(new Event(LOADED_EVENT))
+    }
     const unauthorized = status.connection === 'unauthorized'
     if (unauthorized && !refused) void sessionStore.check()
     refused = unauthorized
