@@ -39,7 +39,7 @@ function hq(env: Record<string, string>): Started {
   return { child, output: () => text, ended }
 }
 
-async function until<T>(what: string, check: () => Promise<T | undefined> | T | undefined, ms = 60_000): Promise<T> {
+async function until<T>(what: string, check: () => Promise<T | undefined> | T | undefined, ms = 120_000): Promise<T> {
   const deadline = Date.now() + ms
   while (Date.now() < deadline) {
     const value = await check()

@@ -70,6 +70,9 @@ export function createApp({ site, services, serveShape, push, appFolder, health 
           413,
           'too_large',
           `A request may have ${LIMITS.pushBytes / 1024 / 1024} MiB; this one has more. Send less at once.`,
+          {},
+          // The rest of the body was not read: this connection can't be used again.
+          { connection: 'close' },
         )
       },
     }),

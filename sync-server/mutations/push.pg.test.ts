@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { LIMITS } from '@hq/shared/sync/protocol.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newId } from '../database/ids.ts'
+import { hashToken, newId } from '../database/ids.ts'
 import {
   type Gateway,
   insert,
@@ -272,6 +272,51 @@ describe('rights', () => {
       'forbidden',
       'missing_row',
     ])
+  })
+
+  test('another tenant sees and changes nothing, and cannot tell what exists', async () => {
+    const [tenantId, gatewayId, foreign] = [newId(), newId(), newId()]
+    const token = `hqgw_${randomUUID()}`
+    await workspace.rows(`insert into tenants (id, name, slug) values ($1::uuid, 'Other', 'other')`, [tenantId])
+    await workspace.rows(
+      `insert into gateways (id, tenant_id, gateway_id, slug, label) values ($1, $2, $1, 'theirs', 'Theirs')`,
+      [gatewayId, tenantId],
+    )
+    await workspace.rows(
+      'insert into gateway_credentials (id, gateway_id, tenant_id, token_hash) values ($1, $2, $3, $4)',
+      [newId(), gatewayId, tenantId, hashToken(token)],
+    )
+    await workspace.writer(member).apply([task({}, foreign)])
+    const stranger: Gateway = {
+      token,
+      headers: { authorization: `Bearer ${token}` },
+      principal: { kind: 'gateway', tenant_id: tenantId, gateway_id: gatewayId, slug: 'theirs' },
+    }
+    const writer = workspace.writer(stranger)
+    const { results } = await writer.push(
+      [update('tasks', foreign, { title: 'A task' }, { title: 'mine' })],
+      [remove('tasks', foreign)],
+      [task({ title: 'mine' }, foreign)],
+      [task()],
+      [update('tasks', newId(), {}, { title: 'x' })],
+    )
+    expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual([
+      'missing_row',
+      'missing_row',
+      'not_unique',
+      'applied',
+      'missing_row',
+    ])
+    expect(await row('tasks', foreign)).toMatchObject({ title: 'A task', deleted_at: null })
+    const response = await workspace.request(stranger, `/v1/shape?table=tasks&offset=-1&replica_id=${writer.replicaId}`)
+    const seen = ((await response.json()) as { value?: { tenant_id: string } }[]).flatMap(({ value }) => value ?? [])
+    expect(seen.map(({ tenant_id }) => tenant_id)).toEqual([tenantId])
+    const borrowed = workspace.writer(stranger, workspace.writer(member).replicaId)
+    const own = workspace.writer(member)
+    await own.apply([task()])
+    const stolen = workspace.writer(stranger, own.replicaId)
+    expect((await borrowed.send([])).status).toBe(200)
+    expect((await stolen.send([stolen.mutation({ patches: [task()] })])).status).toBe(403)
   })
 
   test('roles: not above one’s own, never without an owner; one’s own name always', async () => {
