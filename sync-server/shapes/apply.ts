@@ -100,7 +100,7 @@ export const createApplier = (options: ApplierOptions) => {
         if (kind === 'truncate' || !isComplete) continue
         for (const shape of shapes.candidates(relation.oid, [old, row])) {
           const { where, table } = shape.definition
-          if (!where || where.predicate || !hasForm(table, relation)) continue
+          if (!where || where.predicate || shape.state === 'reserved' || !hasForm(table, relation)) continue
           asked ??= new Map()
           let question = asked.get(relation.oid)
           if (!question) {
@@ -192,7 +192,7 @@ export const createApplier = (options: ApplierOptions) => {
       }
       if (item.commitLsn <= position) continue
       for (const [shape, { messages, ends }] of messagesOf(item, verdicts)) {
-        if (shape.state === 'dead') continue
+        if (shape.state === 'dead' || shape.state === 'reserved') continue
         if (shape.state === 'creating' && !shape.visibility && !isRevealed(shape)) {
           shape.held.push({ part: item, messages, truncates: ends !== undefined })
         } else if (!isSeen(shape, item)) {

@@ -2,7 +2,7 @@
  * Where shapes come from and where they go: creation with its snapshot, retirement, restart.
  *
  *  1. Requests for one definition at the same moment get one shape.
- *  2. A shape is registered before its snapshot is taken; the snapshot must see every transaction whose changes the stream
+ *  2. A shape follows the stream before its snapshot is taken; the snapshot must see every transaction whose changes the stream
  *     may have passed by before that. So snapshot and log meet without gap, and `Visibility` removes the overlap.
  *  3. A retired shape's handle is never served again; the next request for its definition mints another.
  *  4. After a restart exactly the shapes with a whole snapshot live on.
@@ -73,7 +73,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
   const pending = new Map<string, Promise<Shape>>()
   const identities = new Map<number, Promise<void>>()
 
-  /** The living shape of a definition, a new one if need be. It may still be `creating`. */
+  /** The living shape of a definition, a new one if need be. It may be `reserved` or `creating`. */
   const ensure = (wanted: Wanted): Promise<Shape> | Shape => {
     const living = find(wanted)
     if (living) return living
@@ -127,10 +127,22 @@ export const createLifecycle = (options: LifecycleOptions) => {
       createdAt: Date.now(),
     }
     const shape = shapes.create(id, definition, [first])
-    shape.ready = fill(shape, [...options.recentTransactions()])
-    // Whoever waits sees the failure; nobody need be waiting.
-    shape.ready.catch(() => undefined)
     return shape
+  }
+
+  /**
+   * Resolves when the shape can be served. The first call takes the snapshot: not before somebody comes with the handle, so
+   * that who is sent back by a 409 finds what was written in between.
+   */
+  const begin = (shape: Shape): Promise<void> => {
+    if (shape.state === 'dead') return Promise.reject(new Retired())
+    if (shape.state === 'reserved') {
+      shape.state = 'creating'
+      shape.ready = fill(shape, [...options.recentTransactions()])
+      // Whoever waits sees the failure; nobody need be waiting.
+      shape.ready.catch(() => undefined)
+    }
+    return shape.ready
   }
 
   const fill = async (shape: Shape, mustSee: readonly number[]): Promise<void> => {
@@ -267,6 +279,7 @@ export const createLifecycle = (options: LifecycleOptions) => {
 
   return {
     ensure,
+    begin,
     find,
     retire,
     mintHandle,

@@ -27,6 +27,8 @@ export interface MaintenanceOptions {
 }
 
 const TABLES_MS = 2000
+/** How long a handle is kept for somebody who was sent back with it. */
+const RESERVED_MS = 600_000
 const COMPACT_BLOCKS = 20_000
 const MAX_COMPACTIONS = 50
 const DELETE_ROWS = 2000
@@ -57,8 +59,8 @@ export const createMaintenance = (options: MaintenanceOptions) => {
   const tidy = async (): Promise<void> => {
     const now = Date.now()
     for (const shape of shapes.all()) {
-      if (shape.state === 'ready' && now - shape.usedAt > options.idleShapeMs)
-        lifecycle.retire(shape, 'nobody asked for it')
+      const patience = shape.state === 'reserved' ? Math.min(RESERVED_MS, options.idleShapeMs) : options.idleShapeMs
+      if (shape.state !== 'creating' && now - shape.usedAt > patience) lifecycle.retire(shape, 'nobody asked for it')
     }
     const cutoff = store.cutoff(now - options.retentionMs, options.retentionBytes)
     let compactions = 0

@@ -83,7 +83,7 @@ export const createServe = (options: ServeOptions) => {
     const current = shape && (lifecycle.find(wanted) ?? (await lifecycle.ensure(wanted)))
     if (!served || !shape || shape !== current) return refuse(wanted, request)
     if (shape.state !== 'ready') {
-      const isServed = await shape.ready.then(
+      const isServed = await lifecycle.begin(shape).then(
         () => true,
         () => false,
       )
@@ -97,7 +97,7 @@ export const createServe = (options: ServeOptions) => {
     for (let attempt = 1; ; attempt++) {
       const shape = await lifecycle.ensure(query)
       try {
-        await abortable(shape.ready, request.signal)
+        await abortable(lifecycle.begin(shape), request.signal)
       } catch (error) {
         if (error instanceof Retired && attempt < MAX_RETRIES) continue
         if (error instanceof Retired) throw new Unavailable('the table keeps changing', 1)

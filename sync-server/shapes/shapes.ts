@@ -1,7 +1,8 @@
 /**
  * The shapes that are alive, and which of them a changed row can concern.
  *
- *  1. A shape is one definition's log; its handles differ in the snapshot before it. `creating`: its snapshot is being taken, changes are kept for it already.
+ *  1. A shape is one definition's log; its handles differ in the snapshot before it. `reserved`: a
+ *     handle that nobody has come for yet. `creating`: its snapshot is being taken, changes are kept for it already.
  *     `ready`: served. `dead`: its handles mean 409 for ever.
  *  2. At most one living shape has a definition's key; a new one gets new handles.
  *  3. A shape whose condition demands equalities is found by those values: other rows cost it nothing.
@@ -50,7 +51,7 @@ export interface Shape {
   readonly id: number
   readonly definition: Definition
   readonly encoder: Encoder
-  state: 'creating' | 'ready' | 'dead'
+  state: 'reserved' | 'creating' | 'ready' | 'dead'
   /** Settles when the shape can be served or has failed. */
   ready: Promise<void>
   /** Known from soon after creation until the log has passed `untilLsn`. */
@@ -156,7 +157,7 @@ export const createShapes = (now: () => number = Date.now) => {
         id,
         definition,
         encoder: shareEncoder(definition),
-        state: 'creating',
+        state: 'reserved',
         ready: Promise.resolve(),
         visibility: undefined,
         held: [],
