@@ -16,6 +16,7 @@ import { budgetState } from '@hq/shared/domain/budget.ts'
 import { countFailures, judge, MAX_RUNS_AT_ONCE, type Verdict } from '@hq/shared/domain/gates.ts'
 import { compareWork } from '@hq/shared/domain/runs.ts'
 import type { TableName } from '@hq/shared/schema/tables.ts'
+import type { Changes } from '@hq/shared/sync/contract.ts'
 import type { Actions } from '../local-api/actions.ts'
 import { gatewayActions } from '../local-api/gateway-actions.ts'
 import { createRuntimes, type Runtimes } from '../runtime/registry.ts'
@@ -73,6 +74,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
   const people = createPeople(join(context.home, 'dispatcher.json'), (message) => log('warn', message))
   const publish = createPublisher(context)
   const live = new Map<string, LiveRun>()
+  let watched: ReadonlySet<string> = new Set()
   let running = false
   let timer: NodeJS.Timeout | undefined
   let dueAt = 0
@@ -112,6 +114,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     clearTimeout(timer)
     timer = undefined
     const began = performance.now()
+    looking = true
     let next: number | undefined
     try {
       next = await look()
@@ -122,17 +125,24 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
       next = now() + 5_000
     }
     took = performance.now() - began
+    looking = false
     schedule(pending ? Math.max(settleMs, took * 2) : next === undefined ? sweepMs : next - now() + 20)
     pending = false
   }
 
+  let looking = false
   /** Set when rows changed while a pass was looking. */
   let pending = false
-  function onRows(changed: ReadonlyMap<TableName, unknown>): void {
-    if (!WATCHED.some((table) => changed.has(table))) return
-    if (current) pending = true
-    else schedule(Math.max(settleMs, took))
+  function onRows(changed: Changes): void {
+    const ours = WATCHED.filter((table) => changed.has(table))
+    // A pass that is looking may have read the rows before this change, and does not know yet which tasks concern it.
+    if (looking) pending ||= ours.length > 0
+    else if (ours.some((table) => table !== 'tasks' || concerns(changed.get(table)))) schedule(Math.max(settleMs, took))
   }
+
+  /** Most changes of tasks have nothing to do with an open item. */
+  const concerns = (ids: ReadonlySet<string> | 'many' | undefined): boolean =>
+    ids === 'many' || (ids !== undefined && [...ids].some((id) => watched.has(id)))
 
   /** One pass; when time alone will change something, in milliseconds since 1970. */
   async function look(): Promise<number | undefined> {
@@ -140,6 +150,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     let rows = await takeSnapshot(replica, gatewayId, now())
     stopWhatIsOver(rows)
     if (await sweep(rows)) rows = await takeSnapshot(replica, gatewayId, now())
+    watched = rows.watched
     await people.notice(rows, now())
 
     const states = new Map<string, ItemState>()

@@ -21,6 +21,8 @@ export interface Snapshot {
   readonly items: readonly Item[]
   readonly tasks: ReadonlyMap<string, ItemTask & { readonly priority: Row<'tasks'>['priority'] }>
   readonly blockers: ReadonlyMap<string, readonly string[]>
+  /** Ids of the tasks on which the states of the items depend: their own and what blocks them. */
+  readonly watched: ReadonlySet<string>
   readonly money: ReadonlyMap<string, Money>
   /** Newest first. */
   readonly ended: ReadonlyMap<string, readonly EndedRun[]>
@@ -58,6 +60,10 @@ export async function takeSnapshot(db: Tx, gatewayId: string, now: number): Prom
      from tasks where id = any($1::uuid[])`,
     [taskIds],
   )
+  const blocking = await db.query<{ id: string }>(
+    `select source_task_id as id from task_relations where relation_type = 'blocks' and target_task_id = any($1::uuid[])`,
+    [taskIds],
+  )
   const month = monthAround(now, workspace?.owner_timezone ?? 'UTC')
   return {
     gateway,
@@ -66,6 +72,7 @@ export async function takeSnapshot(db: Tx, gatewayId: string, now: number): Prom
     items,
     tasks: new Map(tasks.map((task) => [task.id, task])),
     blockers: await openBlockers(db, taskIds),
+    watched: new Set([...taskIds, ...blocking.map(({ id }) => id)]),
     money: await moneyOf(db, ids, workspace, month.start),
     ended: await endedRuns(db, ids),
     asked: await askedAt(db, ids),

@@ -60,11 +60,11 @@ type Line = Omit<TaskLine, 'assigned_to_me' | 'waiting_for' | 'review'> & { assi
 const LINE = 'select t.id, t.title, t.status, t.priority, t.due_date, t.assignee_agent_id from tasks t'
 const ALIVE = 't.deleted_at is null and t.archived_at is null'
 
-/** Open tasks assigned to the agent: what is due first, then by priority. */
+/** Open tasks assigned to the agent: the most urgent first, then what is due first. */
 export async function tasksOf(db: Tx, agentId: string): Promise<TaskLine[]> {
   const rows = await db.query<Line>(
     `${LINE} where ${ALIVE} and t.assignee_type = 'agent' and t.assignee_agent_id = $1 and t.status not in ('done', 'cancelled')
-     order by t.due_date nulls last, array_position(array['urgent', 'high', 'medium', 'low'], t.priority), t.created_at limit ${LIST_LIMIT}`,
+     order by array_position(array['urgent', 'high', 'medium', 'low'], t.priority), t.due_date nulls last, t.created_at limit ${LIST_LIMIT}`,
     [agentId],
   )
   return addSigns(db, rows, agentId)

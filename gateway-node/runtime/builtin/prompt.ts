@@ -18,7 +18,7 @@ const FILES: readonly (readonly [string, number])[] = [
 const SKILLS = { count: 40, chars: 300 }
 const TASK_CHARS = 30_000
 
-const RULES = `You work in HQ, where people and agents share tasks. You act only through your tools.
+const RULES = `You work in HQ, where people and agents share tasks. You act only through your tools; where your files speak of the hq command, use the tool of that name.
 - Look at the task first (task_show), claim it, do it, and put the result up for review with submit_deliverable. Do not complete it afterwards: it completes when a person approves.
 - complete is for tasks without anything to review. If you cannot go on, say why in a comment and end.
 - After revision_requested: read the note, improve the result, submit it under the same label.
