@@ -22,7 +22,7 @@ import {
   writeTask,
 } from './support/browser.ts'
 import { browserConverged, gatewayConverged, nothingDoubled } from './support/converged.ts'
-import { type Gateway, type Row, startSystem, type System } from './support/system.ts'
+import { type Gateway, type Row, type System, startSystem } from './support/system.ts'
 
 const TASK = 'Write a launch note'
 const NEXT = 'Plan the next launch'
@@ -131,7 +131,9 @@ describe.skipIf(!hasChromium)('the walk', () => {
     await page.getByRole('link', { name: /^Home/ }).first().click()
     await page.getByText('Nothing waits for you').waitFor()
 
-    const links = await system.rows<Row>('select review_status, supersedes_id is null as first from entity_links order by created_at')
+    const links = await system.rows<Row>(
+      'select review_status, supersedes_id is null as first from entity_links order by created_at',
+    )
     expect(links).toEqual([
       { review_status: 'revision_requested', first: true },
       { review_status: 'approved', first: false },
@@ -155,8 +157,10 @@ describe.skipIf(!hasChromium)('the walk', () => {
     await eventually(
       'the agent answers',
       async () =>
-        (await system.rows(`select 1 from comments where actor_type = 'agent' and created_at > (
-          select created_at from comments where actor_type = 'human')`)).length === 1,
+        (
+          await system.rows(`select 1 from comments where actor_type = 'agent' and created_at > (
+          select created_at from comments where actor_type = 'human')`)
+        ).length === 1,
       90_000,
     )
   })
@@ -240,7 +244,10 @@ describe.skipIf(!hasChromium)('the walk', () => {
 
     await browserConverged(system, page)
     await nothingDoubled(system)
-    await eventually('the gateway has sent everything', async () => (await system.rows('select 1 from agents where gate = $1', ['working'])).length === 0)
+    await eventually(
+      'the gateway has sent everything',
+      async () => (await system.rows('select 1 from agents where gate = $1', ['working'])).length === 0,
+    )
     await gateway.end()
     await gatewayConverged(system, gateway)
     expect(device.problems.filter((problem) => problem.startsWith('thrown'))).toEqual([])

@@ -112,7 +112,10 @@ export async function gatewayConverged(system: System, gateway: Gateway): Promis
     if (!identity) throw new Error('The gateway has no replica.')
     const { wrong, details } = await differences(system, 'gateway', ask, identity, ['updated_at'])
     const late = /^(audit_log|client_progress|mutation_results|replicas|notifications) /
-    expect(wrong.filter((key) => !late.test(key)), details.join('\n')).toEqual([])
+    expect(
+      wrong.filter((key) => !late.test(key)),
+      details.join('\n'),
+    ).toEqual([])
   } finally {
     await db.close()
   }

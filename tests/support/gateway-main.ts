@@ -37,7 +37,14 @@ const parts: Parts<Runtimes> = {
 const asked = new AbortController()
 process.on('SIGTERM', () => asked.abort(new Error('SIGTERM')))
 const log = createLog({ secrets: secretsOf(env), ...(env['HQ_DEBUG'] ? { level: 'debug' as const } : {}) })
-const gateway = await startGateway({ config: readConfig(env), parts, log, env, signal: asked.signal, heartbeatMs: 2_000 })
+const gateway = await startGateway({
+  config: readConfig(env),
+  parts,
+  log,
+  env,
+  signal: asked.signal,
+  heartbeatMs: 2_000,
+})
 log('info', 'Ready', { ready: true, gateway: gateway.context.gatewayId, pid: process.pid })
 if (!asked.signal.aborted) await new Promise((resolve) => asked.signal.addEventListener('abort', resolve))
 await gateway.stop()

@@ -11,7 +11,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 type Mode = 'open' | 'cut' | 'hang' | 'lose-answers'
 
-export interface Proxy {
+export interface Network {
   readonly url: string
   readonly port: number
   /** Connections break, and new ones break at once. */
@@ -29,7 +29,7 @@ export interface Proxy {
   close(): Promise<void>
 }
 
-export async function startProxy(target: () => number): Promise<Proxy> {
+export async function startProxy(target: () => number): Promise<Network> {
   let mode: Mode = 'open'
   let late = 0
   let clientBytes = 0

@@ -18,7 +18,7 @@ import { type GatewayProcess, startGatewayProcess } from '@hq/gateway-node/testi
 import { newId } from '@hq/sync-server/database/ids.ts'
 import { type Caller, createWriter, insert, type Person, type Writer } from '@hq/sync-server/testing/workspace.ts'
 import { eventually, OWNER, startTestServer, type TestServer } from './browser.ts'
-import { type Proxy, startProxy } from './proxy.ts'
+import { type Network, startProxy } from './proxy.ts'
 
 const GATEWAY = fileURLToPath(new URL('./gateway-main.ts', import.meta.url))
 
@@ -34,13 +34,20 @@ export interface Gateway {
   text(): string
   /** Starts it again on the same folder; resolves when it works. */
   start(env?: Record<string, string>): Promise<void>
-  /** What waits to be sent, from the safety copy beside its database: one mutation per line. */
-  outbox(): Promise<string>
+  /** What it has written since it last had nothing to send, from the safety copy beside its database. */
+  written(): Promise<Written[]>
   /** Its clock goes a minute forward. */
   skipMinute(): void
   kill(): Promise<void>
   /** SIGTERM, and waits. */
   end(): Promise<void>
+}
+
+export interface Written {
+  readonly table: string
+  readonly id: string
+  readonly op: string
+  readonly set: Row
 }
 
 export interface GatewayOptions {
@@ -54,12 +61,12 @@ export interface System {
   /** Signed in over HTTP. Only with `setUp` (the default), or after `signIn`. */
   readonly owner: Person
   readonly tenantId: string
-  request(caller: Caller | undefined, path: string, init?: RequestInit): Promise<Response>
+  request(caller: Pick<Caller, 'headers'> | undefined, path: string, init?: RequestInit): Promise<Response>
   signIn(who?: { email: string; password: string }): Promise<Person>
   join(role: 'admin' | 'member' | 'viewer', name?: string): Promise<Person>
   writer(caller?: Caller): Writer
   gateway(slug: string, options?: GatewayOptions): Promise<Gateway>
-  proxy(): Promise<Proxy>
+  proxy(): Promise<Network>
   rows<T = Row>(sql: string, params?: unknown[]): Promise<T[]>
   /** The row, as soon as the authority has it and `is` holds for it. */
   rowWhen(table: string, id: string, is: (row: Row) => boolean, ms?: number): Promise<Row>
@@ -72,7 +79,7 @@ export async function startSystem(options: { browser?: boolean; setUp?: boolean 
   // HQ_TEST_APP: an app that was built before, so that a test can be repeated while its sources change.
   const appFolder = options.browser ? process.env['HQ_TEST_APP'] : folder
   const gateways: Gateway[] = []
-  const proxies: Proxy[] = []
+  const proxies: Network[] = []
   let owner: Person | undefined
   const server = await startTestServer(appFolder ? { appFolder } : {})
 
@@ -92,7 +99,7 @@ export async function startSystem(options: { browser?: boolean; setUp?: boolean 
     if (!response.ok) throw new Error(`not signed in: ${response.status} ${await response.text()}`)
     const cookies = response.headers.getSetCookie().map((line) => line.split(';')[0])
     const headers = { cookie: cookies.join('; ') }
-    const session = (await (await request({ headers } as Caller, '/v1/session')).json()) as Pick<Person, 'principal'>
+    const session = (await (await request({ headers }, '/v1/session')).json()) as Pick<Person, 'principal'>
     return { headers, principal: session.principal, email, password }
   }
 
@@ -193,7 +200,11 @@ async function startGateway(home: string, slug: string, env: Record<string, stri
       current = launch({ ...later, ...more })
       await current.ready()
     },
-    outbox: () => readFile(join(home, 'replica.outbox.jsonl'), 'utf8'),
+    async written() {
+      const lines = (await readFile(join(home, 'replica.outbox.jsonl'), 'utf8')).split('\n')
+      // What stands after the last line end is still being written.
+      return lines.slice(0, -1).flatMap((line) => (JSON.parse(line) as { patches: Written[] }).patches)
+    },
     skipMinute: () => void process.kill(current.pid, 'SIGUSR2'),
     kill: async () => void (await current.end('SIGKILL')),
     end: async () => void (await current.end('SIGTERM')),
@@ -201,7 +212,7 @@ async function startGateway(home: string, slug: string, env: Record<string, stri
 }
 
 /** The server as it looks through a network: for `openDevice`, `setUpOwner` and the like. */
-export const through = (server: TestServer, { url, port }: Proxy): TestServer =>
+export const through = (server: TestServer, { url, port }: Network): TestServer =>
   Object.create(server, { url: { value: url }, port: { value: port } }) as TestServer
 
 /** The patch of a new agent. */
@@ -246,7 +257,10 @@ export const isEnded = (row: Row): boolean => !['pending', 'leased', 'running'].
 /** An agent that is set up and ready for work. */
 export async function provision(system: System, gateway: Gateway, slug: string, writer = system.writer()) {
   const [agent, command] = [newId(), newId()]
-  await writer.apply([agentPatch(system, gateway, slug, agent), commandPatch(system, gateway, agent, 'provision', command)])
+  await writer.apply([
+    agentPatch(system, gateway, slug, agent),
+    commandPatch(system, gateway, agent, 'provision', command),
+  ])
   await system.rowWhen('agent_commands', command, (row) => row['status'] === 'done')
   await system.rowWhen('agents', agent, (row) => row['status'] === 'ready')
   return agent
