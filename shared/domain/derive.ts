@@ -14,55 +14,13 @@
  */
 import type { Enum } from '../schema/enums.ts'
 import type { TableName } from '../schema/tables.ts'
-import type { Actor } from '../sync/protocol.ts'
+import { assigneeOf, computedColumns, isClosed, reopened } from './derive-columns.ts'
+import type { Change, Derived, Values, World } from './derive-world.ts'
 import { derivedId } from './ids.ts'
-import { allApproved, type Deliverable, nextRound } from './review.ts'
+import { allApproved, type Deliverable } from './review.ts'
 
-/** A row, or a part of one, as it travels. */
-export type Values = Readonly<Record<string, unknown>>
-
-export interface Change {
-  readonly table: TableName
-  readonly id: string
-  /** Undefined: an insert. */
-  readonly before: Values | undefined
-  readonly after: Values
-  readonly actor: Actor
-  readonly runId: string | null
-  /** ISO time at which it was made. */
-  readonly at: string
-}
-
-export interface AgentFacts {
-  readonly id: string
-  readonly slug: string
-  readonly name: string
-  readonly gateway_id: string | null
-  readonly deleted_at: string | null
-}
-
-/** What the derivations may ask; rows as they are after the changes. What is unknown is undefined or empty. */
-export interface World {
-  readonly tenantId: string
-  agent(id: string): AgentFacts | undefined
-  agentBySlug(slug: string): AgentFacts | undefined
-  task(id: string): Values | undefined
-  /** Ids of the tasks that block this one (`blocks` relations that live), finished or not. */
-  blockersOf(taskId: string): readonly string[]
-  /** Ids of the tasks that this one blocks. */
-  blockedBy(taskId: string): readonly string[]
-  deliverablesOf(taskId: string): readonly (Deliverable & Values)[]
-  /** `context.depth` of the inbox item that the run serves; 0 when unknown or caused by a person. */
-  depthOfRun(runId: string): number
-}
-
-export interface Derived {
-  readonly inserts: {
-    readonly table: 'agent_inbox_items' | 'notifications'
-    readonly row: Values & { readonly id: string }
-  }[]
-  readonly updates: { readonly table: 'tasks'; readonly id: string; readonly set: Values }[]
-}
+export { computedColumns } from './derive-columns.ts'
+export type { AgentFacts, Change, Derived, Values, World } from './derive-world.ts'
 
 /** How many agents may wake one another in a row before a person has to say something. */
 export const MAX_DEPTH = 6
@@ -113,42 +71,6 @@ const bind = (world: World): World => ({
   deliverablesOf: (id) => world.deliverablesOf(id),
   depthOfRun: (id) => world.depthOfRun(id),
 })
-
-/**
- * Columns that both sides compute, whatever a patch says: `tasks.assignment_generation` (D2), `tasks.completed_at` unless `given` sets it,
- * `entity_links.review_round`. Returns only what differs from `after`.
- */
-export function computedColumns(
-  table: TableName,
-  before: Values | undefined,
-  after: Values,
-  at: string,
-  given: Values,
-): Values {
-  const set: Record<string, unknown> = {}
-  if (table === 'tasks') {
-    const generation = Number(before?.['assignment_generation'] ?? 0)
-    const raised =
-      before && (assigneeOf(before) !== assigneeOf(after) || reopened(before, after)) ? generation + 1 : generation
-    if (Number(after['assignment_generation'] ?? 0) !== raised) set['assignment_generation'] = raised
-    const done = after['status'] === 'done'
-    if (before?.['status'] !== after['status'] && given['completed_at'] === undefined) {
-      if (done && !after['completed_at']) set['completed_at'] = at
-      if (!done && after['completed_at']) set['completed_at'] = null
-    }
-  }
-  if (table === 'entity_links') {
-    const round = Number(before?.['review_round'] ?? 1)
-    const next = before ? nextRound(before['review_status'], after['review_status'], round) : 1
-    if (Number(after['review_round'] ?? 1) !== next) set['review_round'] = next
-  }
-  return set
-}
-
-const assigneeOf = (task: Values): string => `${task['assignee_agent_id'] ?? ''}/${task['assignee_person_id'] ?? ''}`
-const isClosed = (task: Values | undefined): boolean =>
-  !task || task['status'] === 'done' || task['status'] === 'cancelled' || Boolean(task['deleted_at'])
-const reopened = (before: Values, after: Values): boolean => isClosed(before) && !isClosed(after)
 
 const text = (value: unknown, max = 500): string => {
   const whole = typeof value === 'string' ? value : ''

@@ -6,16 +6,13 @@
  *  3. The agents are real: each has a `provision` command that the local gateway carries out.
  */
 import { derivedId } from '@hq/shared/domain/ids.ts'
-import { quote } from '@hq/shared/schema/sql.ts'
 import type { TableName } from '@hq/shared/schema/tables.ts'
-import { type Pool, type Queryable, transaction } from '../database/pool.ts'
+import { type Pool, transaction } from '../database/pool.ts'
 import { createUser } from '../people/auth.ts'
 import {
   AGENTS,
   BLENDS,
   CAFES,
-  COMMENTS,
-  DELIVERABLE,
   FIRST,
   HUMAN_COMMENTS,
   KNOWLEDGE,
@@ -26,6 +23,18 @@ import {
   TITLES,
   WORKSPACE,
 } from './content.ts'
+import { addComment, addHistory } from './history.ts'
+import {
+  type Add,
+  type Chance,
+  createChance,
+  DAY,
+  type Id,
+  insertAll,
+  iso,
+  type TaskContext,
+  type Values,
+} from './rows.ts'
 
 export const DEMO_EMAIL = 'demo@hq.local'
 
@@ -38,10 +47,7 @@ export interface DemoOptions {
   readonly now: number
 }
 
-type Values = Record<string, unknown>
 type Rows = Map<TableName, Values[]>
-
-const DAY = 86_400_000
 
 export async function fillDemo(pool: Pool, options: DemoOptions): Promise<{ tasks: number; contacts: number }> {
   const { tenantId, now } = options
@@ -83,24 +89,6 @@ export async function fillDemo(pool: Pool, options: DemoOptions): Promise<{ task
     )
     return { tasks: built.get('tasks')?.length ?? 0, contacts: built.get('contacts')?.length ?? 0 }
   })
-}
-
-const iso = (ms: number): string => new Date(ms).toISOString()
-
-/** A small generator of repeatable chance (mulberry32). */
-function createChance(seed: number) {
-  let state = seed
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
-  return {
-    next,
-    pick: <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T,
-    between: (low: number, high: number): number => low + next() * (high - low),
-  }
 }
 
 function build(options: DemoOptions, person: string): Rows {
@@ -153,10 +141,6 @@ function build(options: DemoOptions, person: string): Rows {
   return rows
 }
 
-type Add = (table: TableName, row: Values) => void
-type Id = (...cause: string[]) => string
-type Chance = ReturnType<typeof createChance>
-
 function addContacts(add: Add, id: Id, ago: (days: number) => string, chance: Chance): void {
   for (let n = 0; n < 100; n++) {
     const first = FIRST[n % FIRST.length] as string
@@ -182,16 +166,6 @@ function addContacts(add: Add, id: Id, ago: (days: number) => string, chance: Ch
       created_at: ago(chance.between(60, 70)),
     })
   }
-}
-
-interface TaskContext {
-  add: Add
-  id: Id
-  ago: (days: number) => string
-  chance: Chance
-  person: string
-  gatewayId: string | undefined
-  now: number
 }
 
 function titles(): { title: string; template: (typeof TASKS)[number]; cafe: number }[] {
@@ -276,123 +250,6 @@ function addInboxItem({ add, id, gatewayId, now }: TaskContext, taskId: string, 
   })
 }
 
-/** A finished run with what it said, what it cost, and now and then a deliverable. */
-function addHistory(
-  context: TaskContext,
-  taskId: string,
-  title: string,
-  agent: string,
-  status: string,
-  created: number,
-): void {
-  const { add, id, ago, chance, person, gatewayId, now } = context
-  const agentId = id('agent', agent)
-  const at = created * chance.between(0.3, 0.9)
-  addComment(context, taskId, agent, chance.pick(COMMENTS), at)
-  if (gatewayId) {
-    const run = id('run', title)
-    const [input, output] = [Math.floor(chance.between(2_000, 24_000)), Math.floor(chance.between(200, 1_800))]
-    const cost = Number(((input * 0.25 + output * 1.25) / 1_000_000).toFixed(5))
-    const ended = iso(now - at * DAY + chance.between(20_000, 240_000))
-    const summary =
-      status === 'blocked'
-        ? 'I need an answer from a person before I can go on.'
-        : `Worked on “${title}” and left a note.`
-    const common = { gateway_id: gatewayId, created_at: ago(at) }
-    add('agent_runs', {
-      ...common,
-      id: run,
-      agent_id: agentId,
-      task_id: taskId,
-      runtime: 'builtin',
-      provider: 'demo',
-      model: 'demo-1',
-      demo: true,
-      status: 'done',
-      started_at: ago(at),
-      ended_at: ended,
-      turns: 3,
-      tool_calls: 4,
-      input_tokens: input,
-      output_tokens: output,
-      cost_usd: cost,
-      summary,
-    })
-    const events: [string, Values][] = [
-      ['status', { code: 'started', text: 'Started', model: 'demo/demo-1' }],
-      ['tool_call', { turn: 1, call: 'c1', tool: 'task_show', input: { task: taskId } }],
-      ['tool_result', { turn: 1, call: 'c1', tool: 'task_show', ok: true, output: title }],
-      ['message', { turn: 2, text: summary }],
-      ['status', { code: 'done', text: 'Done' }],
-    ]
-    events.forEach(([kind, data], seq) => {
-      add('agent_run_events', { ...common, id: id('event', title, String(seq)), run_id: run, seq, kind, data })
-    })
-    add('agent_usage', {
-      ...common,
-      id: id('usage', title),
-      agent_id: agentId,
-      run_id: run,
-      task_id: taskId,
-      provider: 'demo',
-      model: 'demo-1',
-      input_tokens: input,
-      output_tokens: output,
-      cost_usd: cost,
-      occurred_at: ended,
-    })
-  }
-  if (status === 'blocked' || chance.next() > 0.45) return
-  const link = id('deliverable', title)
-  const review = status === 'done' ? 'approved' : chance.next() < 0.6 ? 'submitted' : 'revision_requested'
-  add('entity_links', {
-    id: link,
-    owner_type: 'task',
-    owner_id: taskId,
-    target_type: 'text',
-    label: title,
-    body: `# ${title}\n\n${DELIVERABLE}`,
-    is_deliverable: true,
-    review_status: review,
-    review_note: review === 'revision_requested' ? 'Please add where each figure comes from.' : null,
-    reviewed_by: review === 'submitted' ? null : person,
-    reviewed_at: review === 'submitted' ? null : ago(at * 0.5),
-    submitted_by_agent_id: agentId,
-    created_at: ago(at),
-  })
-  if (review === 'submitted') {
-    add('notifications', {
-      id: id('note', title),
-      type: 'deliverable_submitted',
-      title: `For your review: ${title}`,
-      entity_type: 'deliverable',
-      entity_id: link,
-      actor_type: 'agent',
-      actor_agent_id: agentId,
-      created_at: ago(at),
-    })
-  }
-}
-
-function addComment(
-  { add, id, ago, person }: TaskContext,
-  taskId: string,
-  agent: string | undefined,
-  body: string,
-  days: number,
-): void {
-  add('comments', {
-    id: id('comment', taskId, agent ?? 'person'),
-    entity_type: 'task',
-    entity_id: taskId,
-    body,
-    actor_type: agent ? 'agent' : 'human',
-    actor_agent_id: agent ? id('agent', agent) : null,
-    actor_person_id: agent ? null : person,
-    created_at: ago(days),
-  })
-}
-
 /** A plan with steps, and one that waits for another. */
 function addSubtasks({ add, id, ago, person }: TaskContext, all: readonly string[]): void {
   const parent = all.find((title) => title.startsWith('Offer subscriptions')) ?? ''
@@ -449,23 +306,5 @@ function addKnowledge(add: Add, id: Id, ago: (days: number) => string): void {
       created_at: ago(50 - index),
       updated_at: ago(Math.max(0, 30 - index)),
     })
-  }
-}
-
-/** Rows with different columns are inserted in groups of equal ones, so that defaults stay defaults. */
-async function insertAll(db: Queryable, table: TableName, rows: readonly Values[]): Promise<void> {
-  const groups = new Map<string, Values[]>()
-  for (const row of rows) {
-    const key = Object.keys(row).join()
-    groups.set(key, [...(groups.get(key) ?? []), row])
-  }
-  for (const group of groups.values()) {
-    const columns = Object.keys(group[0] ?? {})
-      .map(quote)
-      .join(', ')
-    await db.query(
-      `insert into ${quote(table)} (${columns}) select ${columns} from jsonb_populate_recordset(null::${quote(table)}, $1)`,
-      [JSON.stringify(group)],
-    )
   }
 }
