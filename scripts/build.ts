@@ -23,6 +23,8 @@ export function ensureBuilt({ quiet = true } = {}): boolean {
     cwd: root,
     stdio: quiet ? 'pipe' : 'inherit',
     maxBuffer: 64 * 1024 * 1024,
+    // Vitest sets it to `test`, which would make a development build without a service worker.
+    env: { ...process.env, NODE_ENV: 'production' },
   })
   if (status !== 0) {
     if (quiet) process.stderr.write(`${stdout}${stderr}`)
