@@ -44,13 +44,12 @@ export function createPublisher({ replica, tenantId }: Pick<GatewayContext, 'rep
     if (gates.length === 0 && news.length === 0) return
     await replica.write(async (tx) => {
       for (const { agent, set } of gates) {
-        await tx.query('update agents set gate = $2, gate_detail = $3, gate_until = $4, status = $5 where id = $1', [
-          agent.id,
-          set.gate,
-          set.gate_detail,
-          set.gate_until,
-          set.status,
-        ])
+        // The runner may have changed the status since this pass looked (set up, being removed); then its word stands.
+        await tx.query(
+          `update agents set gate = $2, gate_detail = $3, gate_until = $4, status = case when status = $6 then $5 else status end
+           where id = $1`,
+          [agent.id, set.gate, set.gate_detail, set.gate_until, set.status, agent.status],
+        )
       }
       for (const each of news) await tell(tx, each.agent, each.news)
     })
