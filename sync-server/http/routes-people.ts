@@ -73,10 +73,13 @@ export function peopleRoutes(services: Services): Hono<Env> {
     return response
   })
 
-  app.on(['GET', 'POST'], '/api/auth/*', (c) => {
+  app.on(['GET', 'POST'], '/api/auth/*', async (c) => {
     if (!AUTH_ROUTES.has(`${c.req.method} ${c.req.path}`))
       throw new HttpError(404, 'not_found', 'There is no such route.')
-    return auth.handler(c.req.raw)
+    const response = await auth.handler(c.req.raw)
+    // A session may have ended: its sockets close now, not at their next check half a minute later.
+    if (c.req.method === 'POST') services.accessChanges.announce()
+    return response
   })
 
   app.post('/v1/invitations', async (c) => {
