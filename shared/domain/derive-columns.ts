@@ -28,7 +28,10 @@ export function computedColumns(
   }
   if (table === 'entity_links') {
     const round = Number(before?.['review_round'] ?? 1)
-    const next = before ? nextRound(before['review_status'], after['review_status'], round) : 1
+    // A new version says itself which round it begins: the one after the version that it supersedes.
+    const next = before
+      ? nextRound(before['review_status'], after['review_status'], round)
+      : Math.max(1, Math.trunc(Number(after['review_round'] ?? 1)) || 1)
     if (Number(after['review_round'] ?? 1) !== next) set['review_round'] = next
   }
   return set
