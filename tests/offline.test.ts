@@ -286,7 +286,7 @@ describe.skipIf(!hasChromium)('offline', () => {
     await page(ann).getByRole('textbox', { name: 'Comment' }).press('Control+Enter')
     await page(ann).getByText('written while it was dead').first().waitFor()
     await ann.device.reopen('/agents/wanda?tab=runs')
-    await page(ann).getByText('Written by the demo model').waitFor({ timeout: 60_000 })
+    await page(ann).getByText('no real model was asked').waitFor({ timeout: 60_000 })
     await system.server.start()
     await drained(page(ann), 90_000)
     expect(await system.rows(`select 1 from comments where body = 'written while it was dead'`)).toHaveLength(1)

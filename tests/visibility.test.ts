@@ -120,7 +120,7 @@ test('a live change of another tenant is handed to nobody', async () => {
   const at = `offset=${first.headers.get('electric-offset')}&handle=${first.headers.get('electric-handle')}`
   const live = system.request(member, `/v1/shape?table=tasks&replica=full&replica_id=${replica}&${at}&live=true`)
   await system.rows('update tasks set title = $2 where id = $1', [foreign.task, `${FOREIGN} moved`])
-  await system.writer(member).apply([taskPatch(system, 'of our own')])
+  await system.writer(member).apply([taskPatch(system, 'of our own', null, newId(), by(member))])
   const body = await within(
     30_000,
     'our own change comes',
@@ -201,7 +201,7 @@ test('roles: a viewer writes nothing, a member nothing of admins, nobody across 
   const { tenantId } = system
   const { person_id } = member.principal
   const tries: [Person, Parameters<typeof insert>[0], ReturnType<typeof insert>][] = [
-    [viewer, 'tasks', taskPatch(system, 'by the viewer')],
+    [viewer, 'tasks', taskPatch(system, 'by the viewer', null, newId(), by(viewer))],
     [viewer, 'tasks', update('tasks', task, { title: 'to be kept' }, { title: 'by the viewer' })],
     [
       viewer,
@@ -217,7 +217,7 @@ test('roles: a viewer writes nothing, a member nothing of admins, nobody across 
     ],
     [member, 'people', update('people', person_id, { role: 'member' }, { role: 'owner' })],
     [member, 'workspace', update('workspace', newId(), {}, { name: 'mine now' })],
-    [member, 'tasks', taskPatch(system, FOREIGN, null, newId(), { tenant_id: foreign.tenant })],
+    [member, 'tasks', taskPatch(system, FOREIGN, null, newId(), { ...by(member), tenant_id: foreign.tenant })],
     [member, 'tasks', update('tasks', foreign.task, { title: FOREIGN }, { title: 'taken' })],
     [
       member,
@@ -249,6 +249,8 @@ test('roles: a viewer writes nothing, a member nothing of admins, nobody across 
   expect(await system.rows('select role from people where id = $1', [person_id])).toEqual([{ role: 'member' }])
   expect(await system.rows('select 1 from tasks where tenant_id = $1', [foreign.tenant])).toHaveLength(1)
 })
+
+const by = (person: Person): Row => ({ created_by_id: person.principal.person_id })
 
 /** A socket of this person, with its close code. */
 async function socketOf({ headers }: Pick<Caller, 'headers'>): Promise<{ ws: WebSocket; closed: Promise<number> }> {
@@ -311,6 +313,12 @@ test('no password, token or hash lies in a replica, a change log, a log, or goes
   expect(secrets.length).toBeGreaterThan(8)
   expect(secrets.every((secret) => secret.length >= 16)).toBe(true)
 
+  const replica = newId()
+  for (const table of visibleTo('browser')) {
+    const { text } = await shape(system.owner, table, replica)
+    for (const secret of secrets) expect(text.includes(secret), table).toBe(false)
+  }
+
   await gateway.end()
   const read: string[] = []
   for (const [path, text] of [
@@ -324,9 +332,4 @@ test('no password, token or hash lies in a replica, a change log, a log, or goes
   }
   expect(read.some((path) => path.includes('shapes'))).toBe(true)
   expect(read.some((path) => path.includes('replica'))).toBe(true)
-  const replica = newId()
-  for (const table of visibleTo('browser')) {
-    const { text } = await shape(system.owner, table, replica)
-    for (const secret of secrets) expect(text.includes(secret), table).toBe(false)
-  }
 })
