@@ -89,7 +89,8 @@ create function sync.begin_mutation() returns bigint language plpgsql as $$
 declare
   taken bigint;
 begin
-  update sync.replica set next_seq = next_seq + 1 returning next_seq - 1 into taken;
+  -- `next_seq` itself moves in `finish`, together with the clock.
+  select next_seq into taken from sync.replica;
   if taken is null then
     raise exception 'This database is not a replica yet, so a change could not be recorded.'
       using errcode = 'HQ001', hint = 'Open it with openReplica before writing.';
@@ -203,21 +204,24 @@ declare
   me sync.replica;
   size bigint;
   patch_count bigint;
+  empty_count bigint;
 begin
   mutation := nullif(current_setting('sync.seq', true), '');
   if mutation is null then return; end if;
-  select jsonb_object_agg(t.table_name, t.ids) into changes
-    from (select p.table_name, jsonb_agg(p.row_id) ids from sync.patches p where p.seq = mutation group by 1) t;
-  for empty in delete from sync.patches p where p.seq = mutation and p.op = 'update' and p.set = '{}' returning p.table_name, p.row_id loop
-    perform sync.drop_bases(empty.table_name, array[empty.row_id]);
-  end loop;
+  select jsonb_object_agg(t.table_name, t.ids), sum(t.size), sum(t.kept), sum(t.total) - sum(t.kept) into changes, size, patch_count, empty_count
+    from (
+      select p.table_name, jsonb_agg(p.row_id) ids, count(*) total, count(*) filter (where p.op <> 'update' or p.set <> '{}') kept,
+        sum(octet_length(p.set::text) + octet_length(p.base::text) + octet_length(p.table_name) + 100) size
+      from sync.patches p where p.seq = mutation group by 1) t;
+  if empty_count > 0 then
+    for empty in delete from sync.patches p where p.seq = mutation and p.op = 'update' and p.set = '{}' returning p.table_name, p.row_id loop
+      perform sync.drop_bases(empty.table_name, array[empty.row_id]);
+    end loop;
+  end if;
   perform set_config('sync.seq', '', true);
 
-  select coalesce(sum(octet_length(p.set::text) + octet_length(p.base::text) + octet_length(p.table_name) + 100), 0), count(*)
-    into size, patch_count from sync.patches p where p.seq = mutation;
-  if patch_count = 0 then
+  if coalesce(patch_count, 0) = 0 then
     delete from sync.outbox o where o.seq = mutation;
-    update sync.replica set next_seq = mutation;
     mutation := null;
     return;
   end if;
@@ -227,6 +231,7 @@ begin
   end if;
 
   update sync.replica r set
+      next_seq = mutation + 1,
       hlc_ms = case when now_ms > r.hlc_ms then now_ms when r.hlc_counter < 65535 then r.hlc_ms else r.hlc_ms + 1 end,
       hlc_counter = case when now_ms > r.hlc_ms or r.hlc_counter >= 65535 then 0 else r.hlc_counter + 1 end
     returning * into me;

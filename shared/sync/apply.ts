@@ -77,9 +77,7 @@ export function createApplier(db: PGlite, onApplied: (changes: Changes, batches:
   const add = (batch: Batch | undefined, run: () => Promise<void>): Promise<void> =>
     new Promise((done, failed) => {
       queue.push({ batch, run, done, failed })
-      working ??= work().finally(() => {
-        working = undefined
-      })
+      working ??= work()
     })
 
   const work = async (): Promise<void> => {
@@ -97,6 +95,8 @@ export function createApplier(db: PGlite, onApplied: (changes: Changes, batches:
       }
       await (jobs.length > 1 ? runTogether(jobs) : runAlone(head))
     }
+    // At once, in the turn that found the queue empty: a batch added a turn later must find no worker, or nobody would ever take it.
+    working = undefined
   }
 
   const runAlone = async (job: Job): Promise<void> => {

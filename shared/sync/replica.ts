@@ -23,6 +23,8 @@ import type {
   WriteOptions,
   Written,
 } from './contract.ts'
+import { createHousekeeping } from './housekeeping.ts'
+import { establishIdentity, loadedTables, readCounts } from './identity.ts'
 import { createLink, type TransportSignals } from './link.ts'
 import { migrateReplica } from './migrate.ts'
 import { exportOutbox, FORGET, readOutbox, rejectedEntry, rewrite } from './outbox.ts'
@@ -83,6 +85,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
     replicaId: () => replicaId,
     signals: options.transport,
   })
+  const housekeeping = createHousekeeping(db, log)
   const counts = await readCounts(db)
   const loaded = await loadedTables(db, tables)
   let rowsLoaded = 0
@@ -135,6 +138,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
       counts.rejected += rejected
       if (counts.pending === 0) counts.oldestPendingAt = null
       notify(changes)
+      housekeeping.settled(settled + rejected)
       statusChanged()
       refreshCountsSoon()
     },
@@ -160,7 +164,10 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   }
   const applier = createApplier(db, (changes, batches) => {
     notify(changes)
-    for (const { ack } of batches) if (ack) void acknowledged(ack)
+    for (const { table, upserts, deletes, ack } of batches) {
+      housekeeping.changed(table, upserts.length + deletes.length)
+      if (ack) void acknowledged(ack)
+    }
   })
   const acknowledged = async (ack: BatchAck): Promise<void> => {
     try {
@@ -345,71 +352,13 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
       link.wake()
       await Promise.all([pusher?.stop(), stopReaders()])
       settler.stop()
+      housekeeping.stop()
       await settler.idle()
       link.close()
       await stopListening()
       await db.close()
     },
   }
-}
-
-/** Mints the identity of this database once, or finds that it is a copy. */
-async function establishIdentity({ db, identity, environment, guard }: OpenOptions): Promise<string> {
-  const { kind, ownerId, tenantId } = identity
-  await db.query(
-    `insert into sync.replica (replica_id, tenant_id, kind, owner_id, guard) values ($1, $2, $3, $4, $5) on conflict do nothing`,
-    [environment.randomUuid(), tenantId, kind, ownerId, guard ?? null],
-  )
-  const { rows } = await db.query<{ replica_id: string; tenant_id: string; owner_id: string; guard: string | null }>(
-    'select replica_id, tenant_id, owner_id, guard from sync.replica',
-  )
-  const known = rows[0]
-  if (!known) throw new Error('The identity of the replica could not be stored.')
-  if (known.tenant_id !== tenantId || known.owner_id !== ownerId) {
-    throw new Error(
-      `This database belongs to another ${known.tenant_id === tenantId ? (kind === 'browser' ? 'person' : 'gateway') : 'workspace'}. Open another one for ${ownerId}.`,
-    )
-  }
-  if (guard === undefined || known.guard === guard) return known.replica_id
-  if (known.guard === null) {
-    await db.query('update sync.replica set guard = $1', [guard])
-    return known.replica_id
-  }
-  const replicaId = environment.randomUuid()
-  environment.log('warn', 'This database is a copy of another one; it gets an identity of its own.', {
-    from: known.replica_id,
-    to: replicaId,
-  })
-  await db.transaction(async (tx) => {
-    await tx.query('select sync.remint($1)', [replicaId])
-    await tx.query('update sync.replica set guard = $1', [guard])
-  })
-  return replicaId
-}
-
-interface Counts {
-  pending: number
-  rejected: number
-  oldestPendingAt: string | null
-}
-
-async function readCounts(db: PGlite): Promise<Counts> {
-  const { rows } = await db.query<{ pending: number; rejected: number; oldest: number | null }>(
-    `select count(*) filter (where state <> 'rejected')::int as pending, count(*) filter (where state = 'rejected')::int as rejected,
-       (extract(epoch from min(created_at) filter (where state <> 'rejected')) * 1000)::float8 as oldest from sync.outbox`,
-  )
-  const row = rows[0]
-  return {
-    pending: row?.pending ?? 0,
-    rejected: row?.rejected ?? 0,
-    oldestPendingAt: row?.oldest == null ? null : new Date(row.oldest).toISOString(),
-  }
-}
-
-async function loadedTables(db: PGlite, wanted: readonly TableName[]): Promise<Set<TableName>> {
-  const { rows } = await db.query<{ table_name: TableName }>('select table_name from sync.shapes where loaded')
-  const known = new Set(rows.map((row) => row.table_name))
-  return new Set(wanted.filter((table) => known.has(table)))
 }
 
 interface Finished {

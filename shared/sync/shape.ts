@@ -47,6 +47,7 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
   const { link, log, table } = options
   const closing = new AbortController()
   let current: ShapeStream<Row> | undefined
+  let receiving: Promise<void> | undefined
 
   const run = async (): Promise<void> => {
     let failures = 0
@@ -54,6 +55,8 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
     while (!closing.signal.aborted) {
       try {
         const ended = await readOnce(refetch)
+        // Its failure, if it failed, is the reason why the stream ended.
+        await receiving?.catch(() => undefined)
         if (ended.applied) failures = 0
         refetch = ended.refetch
         if (!closing.signal.aborted)
@@ -68,9 +71,9 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
   /** Reads until something fails or the replica closes. */
   const readOnce = async (refetch: boolean): Promise<{ reason: string; refetch: boolean; applied: boolean }> => {
     const stored = refetch ? undefined : await storedPlace(options.db, table)
-    const receiver = createReceiver(options, stored, stored ? false : await hasRows(options.db, table))
     const stopping = new AbortController()
     const signal = AbortSignal.any([closing.signal, stopping.signal])
+    const receiver = createReceiver(options, stored, stored ? false : await hasRows(options.db, table), signal)
     let badRequest = false
     let applied = false
     return new Promise((resolve) => {
@@ -111,7 +114,8 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         async (messages) => {
           if (signal.aborted) return
           try {
-            await receiver.receive(wire.take(messages), stream.shapeHandle ?? '', schema)
+            receiving = receiver.receive(wire.take(messages), stream.shapeHandle ?? '', schema)
+            await receiving
             applied = true
           } catch (error) {
             end(`applying failed: ${messageOf(error)}`)
@@ -138,8 +142,13 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
   }
 }
 
-/** Turns the messages of one stream into batches. */
-function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, rowsExist: boolean) {
+/** Turns the messages of one stream into batches; applies nothing more once the stream has been stopped. */
+function createReceiver(
+  options: ShapeReaderOptions,
+  stored: Place | undefined,
+  rowsExist: boolean,
+  signal: AbortSignal,
+) {
   const { applier, table } = options
   let handle = stored?.handle
   let position = stored?.position ?? 0n
@@ -157,12 +166,14 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
   }
 
   const snapshotPart = async (rows: readonly TextRow[]): Promise<void> => {
+    signal.throwIfAborted()
     if (staging && !staged) {
       await applier.beginStaging(table)
       staged = true
     }
     for (let start = 0; start < rows.length; start += ROWS_PER_TRANSACTION) {
       const part = rows.slice(start, start + ROWS_PER_TRANSACTION)
+      signal.throwIfAborted()
       if (staging) await applier.stage(table, part)
       else await applier.load(table, part)
       options.onProgress(table, part.length)
@@ -172,6 +183,7 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
 
   const snapshotEnd = async (schema: string | undefined): Promise<void> => {
     await snapshotPart([])
+    signal.throwIfAborted()
     const place: Place = { handle: handle ?? '', offset: '0_inf', position, schema }
     if (staging) await applier.swap(table, place, snapshotAck)
     else await applier.apply({ table, upserts: [], deletes: [], place, ack: snapshotAck })
@@ -201,6 +213,7 @@ function createReceiver(options: ShapeReaderOptions, stored: Place | undefined, 
 
     const flush = async (): Promise<void> => {
       if (offset === undefined) return
+      signal.throwIfAborted()
       const upserts = [...live.values()].filter((row) => row !== null)
       const deletes = [...live].flatMap(([id, row]) => (row === null ? [id] : []))
       await applier.apply({ table, upserts, deletes, place: { handle: nowHandle, offset, position, schema }, ack })

@@ -16,7 +16,9 @@ import { CLOSE, type ClientFrame, SYNC_SUBPROTOCOL, serverFrameSchema } from './
 export interface WebSocketLike {
   send(data: string): void
   close(code?: number, reason?: string): void
-  addEventListener(type: 'open' | 'message' | 'close' | 'error', listener: (event: never) => void): void
+  addEventListener(type: 'open' | 'error', listener: () => void): void
+  addEventListener(type: 'message', listener: (event: { readonly data: unknown }) => void): void
+  addEventListener(type: 'close', listener: (event: { readonly code: number; readonly reason?: unknown }) => void): void
 }
 
 export interface MultiplexerOptions {
