@@ -7,7 +7,8 @@
  * T1 A call is sent to one reign (epoch). When a new leader announces itself, every unanswered read and write is sent to
  *    it again: a read has no effect, and a write is recorded under its id in its own transaction, so it counts once and its
  *    caller gets its answer. What cannot be repeated (retry, discard, rebuild) ends as `unsure`.
- * T2 A leader ignores calls of another reign, repeats of an id, and calls whose deadline has passed.
+ * T2 A leader ignores calls of another reign and those whose deadline has passed. Who asks again with the same id (its worker
+ *    crashed) gets the first one's answer; only reads are carried out again.
  * T3 While anything waits, or no leader is known, a worker asks "who" every `askMs`; a leader answers always.
  * T4 With a new reign everything counts as changed, because its predecessor's last announcements may be lost.
  */
@@ -80,6 +81,7 @@ export class Coordinator {
   readonly #abort = new AbortController()
   #leader: Leader | undefined
   #release: () => void = () => undefined
+  #closed = false
 
   constructor(options: CoordinatorOptions) {
     this.#options = options
@@ -132,12 +134,14 @@ export class Coordinator {
     clearInterval(this.#ask)
     this.#abort.abort()
     await this.#leader?.close()
+    this.#closed = true
     this.#release()
     this.#channel.close()
   }
 
   /** Holds the lock until the worker is closed. */
   async #lead(): Promise<void> {
+    if (this.#closed) return
     const epoch = newId()
     const forward = (message: Broadcast): void => this.#say(message)
     this.#epoch = epoch
@@ -247,18 +251,21 @@ export class Coordinator {
   }
 
   #say(message: Broadcast): void {
-    this.#channel.postMessage(message)
+    if (!this.#closed) this.#channel.postMessage(message)
   }
 }
 
 const REPEATABLE: ReadonlySet<Request['kind']> = new Set(['query', 'write', 'outbox', 'rescued'])
 
-/** The reign of this worker: the engine, and which calls it has begun. */
+/** Calls whose answers a leader keeps, for those who ask again. */
+const REMEMBERED = 500
+
+/** The reign of this worker: the engine, and what it has begun. */
 class Leader {
   readonly epoch: string
   readonly #open: CoordinatorOptions['open']
   readonly #events: EngineEvents
-  readonly #begun = new Set<string>()
+  readonly #begun = new Map<string, Promise<Answer | undefined>>()
   #engine: Promise<Engine> | undefined
   #opened: Engine | undefined
 
@@ -287,11 +294,16 @@ class Leader {
     this.#opened?.wake()
   }
 
-  /** Undefined: nobody needs an answer (T2). */
-  async serve(call: Call): Promise<Answer | undefined> {
-    if (this.#begun.has(call.id)) return undefined
-    this.#begun.add(call.id)
-    if (this.#begun.size > 20_000) for (const id of [...this.#begun].slice(0, 10_000)) this.#begun.delete(id)
+  /** Undefined: nobody needs an answer any more (T2). */
+  serve(call: Call): Promise<Answer | undefined> {
+    if (call.request.kind === 'query') return this.#carryOut(call)
+    const begun = this.#begun.get(call.id) ?? this.#carryOut(call)
+    this.#begun.set(call.id, begun)
+    if (this.#begun.size > REMEMBERED) for (const id of [...this.#begun.keys()].slice(0, 50)) this.#begun.delete(id)
+    return begun
+  }
+
+  async #carryOut(call: Call): Promise<Answer | undefined> {
     let engine: Engine
     try {
       engine = await (this.#engine as Promise<Engine>)

@@ -14,6 +14,7 @@ export class OutboxCopies implements SafetyCopy {
   readonly #db: PGlite
   #lines: string[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
+  #again = false
   /** What the last round took: with a long outbox, rounds are rarer. */
   #tookMs = 0
 
@@ -38,11 +39,13 @@ export class OutboxCopies implements SafetyCopy {
   }
 
   #schedule(): void {
+    this.#again = true
     this.#timer ??= setTimeout(() => void this.#round(), DELAY_MS + 10 * this.#tookMs)
   }
 
   async #round(): Promise<void> {
     const started = performance.now()
+    this.#again = false
     const added = new Map(this.#lines.map((line) => [mutationIdOf(line), line]))
     this.#lines = []
     try {
@@ -53,7 +56,7 @@ export class OutboxCopies implements SafetyCopy {
     }
     this.#tookMs = performance.now() - started
     this.#timer = undefined
-    if (this.#lines.length > 0) this.#schedule()
+    if (this.#again) this.#schedule()
   }
 }
 

@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('people', () => {
 
   test('nobody known and no server: it says that the first sign-in needs the server, and goes on by itself', async () => {
     const { page } = device
-    await within(30_000, 'the service worker is ready', page.evaluate('navigator.serviceWorker.ready.then(() => 1)'))
+    await within(90_000, 'the service worker is ready', page.evaluate('navigator.serviceWorker.ready.then(() => 1)'))
     await server.kill()
     await page.goto(`${server.url}/`).catch(() => undefined)
     await page.getByText('Waiting for the server').waitFor()

@@ -59,10 +59,10 @@ export function SignOutDialog(props: { person: Person; open: boolean; onOpenChan
   )
 }
 
-/** Closes the database, forgets the session, deletes the data if asked, and begins with a fresh page. */
+/** Forgets the session, closes the database, deletes the data if asked, and begins with a fresh page. */
 async function leave(person: Person, remove: boolean): Promise<void> {
+  const told = sessionStore.signOut()
   await closeReplica()
-  await sessionStore.signOut()
   if (remove) {
     try {
       await deleteEverything(await openDevice(), { tenantId: person.tenant_id, personId: person.person_id })
@@ -70,5 +70,6 @@ async function leave(person: Person, remove: boolean): Promise<void> {
       console.error('The local data could not be deleted; another tab may still have it open.', error)
     }
   }
+  await told
   location.replace('/sign-in')
 }

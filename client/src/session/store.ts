@@ -82,7 +82,10 @@ class SessionStore {
     if (remembered && remembered.waiting !== waiting) writeItem(KEY, JSON.stringify({ ...remembered, waiting }))
   }
 
-  /** Forgets the person here, tells the server if it can (A3). */
+  /**
+   * Forgets the person here at once (other tabs follow), then tells the server if it can (A3). The caller loads a fresh
+   * page afterwards.
+   */
   async signOut(): Promise<void> {
     writeItem(SIGNED_OUT_KEY, new Date().toISOString())
     removeItem(KEY)
@@ -91,7 +94,6 @@ class SessionStore {
     } catch (error) {
       console.info('The server could not be told of the sign-out; it will be at the next visit.', error)
     }
-    this.#set({ name: 'signed-out', last: undefined })
   }
 
   async #finishSignOut(): Promise<void> {
