@@ -83,7 +83,8 @@ function Due({ task, directory, actions, chip }: PropertiesProps & { chip?: bool
   const [open, setOpen] = useState(false)
   const now = useNow()
   const overdue = isOverdue(task, now)
-  const text = task.due_date ? dueLabel(task.due_date, directory.zone, now) : 'No due date'
+  const day = task.due_date ? dueLabel(task.due_date, directory.zone, now) : 'No due date'
+  const text = overdue && task.due_date ? `${day} · ${overdueLabel(task.due_date, directory.zone, now)}` : day
   return (
     <Popover
       label="Due date"
@@ -93,7 +94,7 @@ function Due({ task, directory, actions, chip }: PropertiesProps & { chip?: bool
       trigger={
         <button
           type="button"
-          aria-label={`Due date: ${text}${overdue ? ', overdue' : ''}`}
+          aria-label={`Due date: ${text}`}
           disabled={!directory.canWrite}
           className={chip ? CHIP : cx(VALUE, '-ml-1.5')}
         >
@@ -104,7 +105,6 @@ function Due({ task, directory, actions, chip }: PropertiesProps & { chip?: bool
           />
           <span className={cx('nums truncate', overdue ? 'text-danger-ink' : !task.due_date && 'text-text-3')}>
             {text}
-            {overdue && task.due_date && ` · ${overdueLabel(task.due_date, directory.zone, now)}`}
           </span>
         </button>
       }

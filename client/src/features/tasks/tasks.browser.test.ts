@@ -300,7 +300,10 @@ describe.skipIf(!hasChromium)('tasks in a browser', () => {
       'it is here',
       async () => (await query(page, 'select 1 from entity_links where id = $1', [id(40)])).length === 1,
     )
-    await page.evaluate('navigator.serviceWorker.ready.then(() => 1)')
+    // Cold pages without a server come from the service worker, which must have everything first.
+    await eventually('the service worker is there', () =>
+      page.evaluate('navigator.serviceWorker.getRegistration().then((r) => r?.active?.state === "activated")'),
+    )
     await server.kill()
     await type('c')
     await page.keyboard.type('Made offline')
