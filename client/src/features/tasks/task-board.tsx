@@ -4,10 +4,12 @@ import { Ban, PackageCheck } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
 import { replica, useCount, useRowStates, useRows } from '../../replica/hooks.ts'
 import { Board, type BoardColumn, type BoardMove } from '../../ui/board.tsx'
+import { useShortcuts } from '../../ui/keyboard.ts'
 import { useNow } from '../../ui/relative-time.tsx'
 import { StatusShape } from '../../ui/status.tsx'
 import { type RowSync, SyncDot } from '../../ui/sync-dot.tsx'
 import type { TaskActions } from './actions.ts'
+import { type ChoiceKind, Chooser } from './choices.tsx'
 import type { Directory } from './directory.ts'
 import { AssigneeMark, DueMark, Label, PriorityMark, StatusMark, StreamDot, SubtaskCount } from './marks.tsx'
 import { STATUS, STATUSES, type TaskRow, type TaskStatus } from './model.ts'
@@ -15,6 +17,7 @@ import type { Ordered } from './order.ts'
 import { syncOf } from './task-list.tsx'
 import { groupCounts, LIST_TABLES, type ListContext, windowRows } from './task-sql.ts'
 import { report } from './use-actions.ts'
+import { useChooser } from './use-chooser.ts'
 import { useListContext, type WindowRow } from './use-lines.ts'
 import type { TaskView } from './view.ts'
 
@@ -93,25 +96,52 @@ export function TaskBoard({
     await actions.move(task, others, index, status)
   }
 
+  // The keys of the list, for the card that has the focus.
+  const { chosen, choose, close } = useChooser()
+  const focused = () => {
+    const id = document.activeElement instanceof HTMLElement ? document.activeElement.dataset['card'] : undefined
+    return columns.flatMap((each) => each.rows).find((row) => row.id === id)
+  }
+  const onFocused = (keys: string, label: string, kind: ChoiceKind) => ({
+    keys,
+    label,
+    group: 'Board',
+    when: () => focused() !== undefined,
+    run: () => {
+      const task = focused()
+      if (task) choose(kind, [task.id], task.title)
+    },
+  })
+  useShortcuts([
+    onFocused('.', 'Change status', 'status'),
+    onFocused('a', 'Assign', 'assignee'),
+    onFocused('p', 'Change priority', 'priority'),
+    onFocused('d', 'Set the due date', 'due'),
+    onFocused('s', 'Move to a stream', 'stream'),
+  ])
+
   return (
-    <Board<TaskRow>
-      label="Board"
-      columns={shown.map(
-        (column): BoardColumn<TaskRow> => ({
-          id: column.status,
-          title: STATUS[column.status].label,
-          leading: <StatusMark status={column.status} />,
-          count: column.count,
-          getCard: (index) => column.rows[index - column.base],
-        }),
-      )}
-      cardKey={(task) => task.id}
-      cardLabel={(task) => `${task.title}, ${STATUS[task.status].label}`}
-      renderCard={(task) => <Card task={task} directory={directory} now={now} sync={syncOf(states.get(task.id))} />}
-      onMove={(change) => void move(change).catch(report)}
-      onOpen={(task) => void navigate({ to: '/tasks/$taskId', params: { taskId: task.id } })}
-      onRange={onRange}
-    />
+    <>
+      <Board<TaskRow>
+        label="Board"
+        columns={shown.map(
+          (column): BoardColumn<TaskRow> => ({
+            id: column.status,
+            title: STATUS[column.status].label,
+            leading: <StatusMark status={column.status} />,
+            count: column.count,
+            getCard: (index) => column.rows[index - column.base],
+          }),
+        )}
+        cardKey={(task) => task.id}
+        cardLabel={(task) => `${task.title}, ${STATUS[task.status].label}`}
+        renderCard={(task) => <Card task={task} directory={directory} now={now} sync={syncOf(states.get(task.id))} />}
+        onMove={(change) => void move(change).catch(report)}
+        onOpen={(task) => void navigate({ to: '/tasks/$taskId', params: { taskId: task.id } })}
+        onRange={onRange}
+      />
+      <Chooser chosen={chosen} onClose={close} actions={actions} directory={directory} />
+    </>
   )
 }
 

@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { ChevronDown, ChevronRight, Trash2 } from 'lucide-react'
 import { type ReactNode, useCallback, useEffect, useMemo, useState } from 'react'
 import { replica, useRowStates } from '../../replica/hooks.ts'
+import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { usePersisted } from '../../ui/persisted.ts'
 import { useNow } from '../../ui/relative-time.tsx'
@@ -17,6 +18,7 @@ import { plural, type TaskRow } from './model.ts'
 import { type RowMenuKind, TaskRowView } from './task-row.tsx'
 import { allIds } from './task-sql.ts'
 import { report, toastUndo } from './use-actions.ts'
+import { useChooser } from './use-chooser.ts'
 import { useListContext, useTaskLines } from './use-lines.ts'
 import type { TaskView } from './view.ts'
 
@@ -50,12 +52,12 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
   const now = useNow()
   const [closedText, setClosedText] = usePersisted<string>('tasks.closed', 'done cancelled closed')
   const closed = useMemo(() => new Set(closedText.split(' ')), [closedText])
-  const { lines, groups, rowAt, onRange, total, ready } = useTaskLines(view, context, directory, closed)
+  const { lines, groups, rowAt, onRange, total, ready, error } = useTaskLines(view, context, directory, closed)
   const states = useRowStates('tasks')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [menu, setMenu] = useState<{ id: string; kind: RowMenuKind }>()
   const [editing, setEditing] = useState<string>()
-  const [chosen, setChosen] = useState<{ kind: ChoiceKind; ids: readonly string[]; name: string }>()
+  const { chosen, choose: chooseFor, close } = useChooser()
 
   const getRow = (index: number): Line | undefined => {
     const line = lines.at(index)
@@ -91,7 +93,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
   )
   const openSync = useCallback((id: string) => void navigate({ to: '/sync', search: { row: id } as never }), [navigate])
   const choose = (kind: ChoiceKind) => (ids: readonly string[], line: Line | undefined) => {
-    setChosen({ kind, ids, name: line && !isHeading(line) ? line.task.title : '' })
+    chooseFor(kind, ids, line && !isHeading(line) ? line.task.title : '')
   }
   const keys: readonly ListAction<Line>[] = [
     { keys: '.', label: 'Change status', run: choose('status') },
@@ -113,6 +115,11 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
   if (!ready) return null
   return (
     <div className="relative flex h-full min-h-0 flex-col">
+      {error && (
+        <Banner meaning="danger" look="edge" title="The list could not be read anew">
+          What you see may be out of date: {error.message} It is tried again with the next change.
+        </Banner>
+      )}
       <VirtualList<Line>
         label={LIST_LABEL}
         className="min-h-0 flex-1"
@@ -197,7 +204,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
               'task',
             )}
       </p>
-      <Chooser chosen={chosen} onClose={() => setChosen(undefined)} actions={actions} directory={directory} />
+      <Chooser chosen={chosen} onClose={close} actions={actions} directory={directory} />
     </div>
   )
 }

@@ -42,7 +42,7 @@ export function TaskWhy(props: { task: Task; agent: AgentRow; related: readonly 
   })
   if (!why) return null
   return (
-    <p className="flex min-h-7 min-w-0 items-center gap-2">
+    <p className="flex min-h-7 min-w-0 flex-wrap items-center gap-x-2">
       <Avatar actor={agentActor(agent)} decorative />
       <Link
         to="/agents/$slug"
@@ -51,9 +51,8 @@ export function TaskWhy(props: { task: Task; agent: AgentRow; related: readonly 
       >
         {agent.name}
       </Link>
-      <span title={why.detail} className="flex min-w-0">
-        <Status {...why} />
-      </span>
+      <Status meaning={why.meaning} shape={why.shape} label={why.label} />
+      {why.detail && <span className="min-w-0 text-text-3">{why.detail}</span>}
     </p>
   )
 }
