@@ -98,7 +98,10 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
     else anchor.current = to
     setActive(to)
     onActiveChange?.(getRow(to), to)
-    virtual.scrollToIndex(to, { align: 'auto' })
+    // The heading above is part of what one goes to, when one comes from below.
+    const top = header(to - 1) ? to - 1 : to
+    if ((scroller.current?.scrollTop ?? 0) > top * rowHeight) virtual.scrollToIndex(top, { align: 'start' })
+    else virtual.scrollToIndex(to, { align: 'auto' })
   }
   const move = (by: 1 | -1, extend = false) => {
     scroller.current?.focus({ preventScroll: true })

@@ -57,6 +57,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [menu, setMenu] = useState<{ id: string; kind: RowMenuKind }>()
   const [editing, setEditing] = useState<string>()
+  const [active, setActive] = useState<number>()
   const { chosen, choose: chooseFor, close } = useChooser()
 
   const getRow = (index: number): Line | undefined => {
@@ -66,6 +67,10 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
     const task = rowAt(line.position)
     return task && { task }
   }
+  // The active line may not be read yet (End, then Home): its task is told as soon as it is.
+  const activeLine = active === undefined ? undefined : getRow(active)
+  const activeTask = activeLine && !isHeading(activeLine) ? activeLine.task : undefined
+  useEffect(() => onActive(activeTask), [activeTask, onActive])
   const toggle = (group: Group) => {
     const next = new Set(closed)
     if (!next.delete(group.key)) next.add(group.key)
@@ -134,7 +139,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
         selected={selected}
         onSelectedChange={setSelected}
         onOpen={(line) => !isHeading(line) && open(line.task.id)}
-        onActiveChange={(line) => onActive(line && !isHeading(line) ? line.task : undefined)}
+        onActiveChange={(_, index) => setActive(index)}
         actions={keys}
         empty={empty}
         renderRow={(line) =>
