@@ -42,13 +42,16 @@ export async function openEngine(identity: DatabaseIdentity, events: EngineEvent
   const record = await device.database(name)
   const broken = record !== undefined && (record.broken || record.attempts >= MAX_ATTEMPTS)
   let notice = storage === 'memory' ? NOT_KEPT : null
-  if (broken) {
-    console.warn('The local database could not be opened; it is replaced.', { attempts: record.attempts })
-    await rescue(device, name, await device.copies(name))
+  const usable = record?.storage === storage && !broken && (await isInstalled(device, name))
+  // Lost may also mean that the browser has thrown its files away: what waited in them must not go with them (E2).
+  const copies = usable ? '' : await device.copies(name)
+  if (broken || copies !== '') {
+    console.warn('The local database could not be opened; it is replaced.', { attempts: record?.attempts })
+    await rescue(device, name, copies)
     notice ??= REBUILT
   }
 
-  if (record && !broken && record.storage === storage && (await isInstalled(device, name))) {
+  if (usable) {
     await device.remember({ ...record, attempts: record.attempts + 1 })
     let db: PGlite | undefined
     try {
