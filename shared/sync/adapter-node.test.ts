@@ -1,7 +1,7 @@
 /** The replica in a folder (adapter-node.ts, lock.ts). */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -150,4 +150,42 @@ test('G4: a database that does not open is set aside and built anew; what was pe
   expect(logged.some((line) => line.includes('is kept as'))).toBe(true)
   expect(readdirSync(folder).some((name) => name.startsWith('db.broken-'))).toBe(true)
   await until(() => !existsSync(`${directory}.rescue.jsonl`))
+})
+
+const openSeeded = async (directory: string, seed: string): Promise<Replica> => {
+  const server = newServer()
+  const replica = await openNodeReplica({
+    directory,
+    seed,
+    migrations,
+    identity: { kind: 'browser', ownerId: PERSON, tenantId: TENANT },
+    serverUrl: 'http://server.test',
+    tables: ['tasks'],
+    transport: server.signals,
+    environment: { now: Date.now, randomUuid: randomUUID, fetch: server.fetch, log: () => undefined },
+  })
+  cleanups.push(() => replica.close())
+  return replica
+}
+
+test('a seed is what a new replica starts from, also after unpacking was cut short; one of no use is passed over', async () => {
+  const folder = newFolder()
+  const source = await openDatabase(join(folder, 'source'))
+  await source.exec('create table seeded (id int)')
+  const good = join(folder, 'seed.tar.gz')
+  writeFileSync(good, Buffer.from(await (await source.dumpDataDir('gzip')).arrayBuffer()))
+  await source.close()
+
+  // What a crash in the middle of unpacking leaves.
+  const directory = join(folder, 'db')
+  mkdirSync(directory)
+  writeFileSync(join(directory, 'half'), '')
+  writeFileSync(`${directory}.unpacking`, '')
+  const seeded = await openSeeded(directory, good)
+  expect(await seeded.query("select to_regclass('seeded')::text as found")).toEqual([{ found: 'seeded' }])
+
+  const bad = join(folder, 'bad.tar.gz')
+  writeFileSync(bad, 'no archive')
+  const plain = await openSeeded(join(folder, 'plain'), bad)
+  expect(await plain.query("select to_regclass('seeded')::text as found")).toEqual([{ found: null }])
 })

@@ -38,6 +38,8 @@ export { LockedError } from './lock.ts'
 export interface NodeOptions extends Omit<OpenOptions, 'db' | 'guard' | 'safetyCopy'> {
   /** Of the database; made when it is not there. */
   readonly directory: string
+  /** A packed data directory (`.tar.gz`) with the replica's schema in it, to start from: some ten times faster than a new cluster. */
+  readonly seed?: string | undefined
 }
 
 /** The migrations of this checkout. */
@@ -60,7 +62,7 @@ export async function openNodeReplica(options: NodeOptions): Promise<Replica> {
     const rescuePath = `${directory}.rescue.jsonl`
     let copy = openSafetyCopy(copyPath, environment.log)
     const open = async (): Promise<Replica> => {
-      const db = await openDatabase(directory)
+      const db = await openDatabase(directory, options.seed)
       try {
         return await openReplica({ ...options, db, guard, safetyCopy: copy })
       } catch (error) {
@@ -106,17 +108,45 @@ export async function openNodeReplica(options: NodeOptions): Promise<Replica> {
 
 const OPEN_LIMIT_MS = 120_000
 
+/** A replica is small and read by one process: the default of 128 MB would be memory that nobody uses. */
+const START_PARAMS = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB']
+
 /** PGlite may also hang on a damaged directory. */
-async function openDatabase(dataDir: string): Promise<PGlite> {
+async function openDatabase(dataDir: string, seed?: string): Promise<PGlite> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new DamagedError(`not open after ${OPEN_LIMIT_MS / 1000} s`)), OPEN_LIMIT_MS)
   })
-  try {
-    const opening = PGlite.create({ dataDir, parsers: { ...PGLITE_PARSERS } }).catch((error: unknown) => {
-      throw new DamagedError(messageOf(error))
+  const create = (loadDataDir?: Blob): Promise<PGlite> =>
+    PGlite.create({
+      dataDir,
+      parsers: { ...PGLITE_PARSERS },
+      startParams: START_PARAMS,
+      ...(loadDataDir ? { loadDataDir } : {}),
     })
-    return await Promise.race([opening, late])
+  const opening = async (): Promise<PGlite> => {
+    // Unpacking that was cut short leaves this mark; nothing can have been written to such a database.
+    const mark = `${dataDir}.unpacking`
+    if (existsSync(mark)) rmSync(dataDir, { recursive: true, force: true })
+    if (!seed || existsSync(dataDir) || !existsSync(seed)) return create()
+    writeFileSync(mark, '')
+    try {
+      return await create(new Blob([readFileSync(seed)]))
+    } catch {
+      // Made by another version of PGlite: no reason to fail, a new cluster only takes longer.
+      rmSync(dataDir, { recursive: true, force: true })
+      return await create()
+    } finally {
+      rmSync(mark, { force: true })
+    }
+  }
+  try {
+    return await Promise.race([
+      opening().catch((error: unknown) => {
+        throw new DamagedError(messageOf(error))
+      }),
+      late,
+    ])
   } finally {
     clearTimeout(timer)
   }
