@@ -169,7 +169,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
       {selected.size > 0 && (
         <section
           aria-label="Selection"
-          className="float absolute inset-x-3 bottom-4 z-20 mx-auto flex max-w-max items-center gap-1 overflow-x-auto px-2 py-1.5"
+          className="float z-20 mx-3 my-2 flex max-w-max shrink-0 items-center gap-1 overflow-x-auto px-2 py-1.5 sm:mx-auto"
         >
           <span className="nums px-1.5 font-medium whitespace-nowrap">{plural(selected.size, 'task')}</span>
           {selected.size < total && (
