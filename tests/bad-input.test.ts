@@ -104,7 +104,7 @@ describe('over HTTP', () => {
     await writeFile(join(own, 'analyst/agent.json'), '{ "name": "Analyst", ')
     await mkdir(join(own, 'empty'))
     const gateway = await system.gateway('broken-templates', { env: { HQ_TEMPLATES: own } })
-    await eventually(
+    await system.when(
       'the templates are published',
       async () => (await system.rows('select 1 from agent_templates where gateway_id = $1', [gateway.id])).length >= 6,
       60_000,
@@ -215,7 +215,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     }
     await drained(ben.device.page)
     for (const { device, network } of [ann, ben]) {
-      await eventually(
+      await system.when(
         'the templates are here',
         async () => (await query(device.page, 'select 1 from agent_templates')).length >= 6,
         60_000,
@@ -236,16 +236,19 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     await eventually('refused', async () => (await statusOf(page))?.status.rejected === 1, 60_000)
     await page.goto(`${ben.network.url}/sync`)
     const refused = page.getByRole('region', { name: 'Refused by the server' })
-    await refused.getByText(/max/).first().waitFor()
+    await refused
+      .getByText(/already an agent with this slug/)
+      .first()
+      .waitFor()
     await refused.getByRole('button', { name: 'Details' }).click()
     await refused.getByLabel('slug', { exact: true }).fill('max-two')
     await refused.getByRole('button', { name: 'Send corrected' }).click()
-    await eventually(
+    await system.when(
       'accepted',
       async () => (await system.rows(`select 1 from agents where slug = 'max-two' and status = 'ready'`)).length === 1,
       90_000,
     )
-    await eventually(
+    await system.when(
       'the other too',
       async () =>
         (await system.rows(`select 1 from agents where slug = 'max' and name = 'Max One' and status = 'ready'`))

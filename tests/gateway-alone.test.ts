@@ -11,7 +11,6 @@ import { type Loopback, type Say, startLoopback } from '@hq/gateway-node/runtime
 import { newId } from '@hq/sync-server/database/ids.ts'
 import { type Caller, insert, update, type Writer } from '@hq/sync-server/testing/workspace.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { eventually } from './support/browser.ts'
 import { gatewayConverged, nothingDoubled } from './support/converged.ts'
 import type { Network } from './support/proxy.ts'
 import {
@@ -107,12 +106,12 @@ describe('a gateway and its agents', () => {
       return worker(body)
     })
     await gateway.start()
-    await eventually('both agents ask their model', async () => calls() === before + 2, 60_000)
+    await system.when('both agents ask their model', async () => calls() === before + 2, 60_000)
     network.cut()
     await system.server.kill()
     go()
-    await eventually('all three calls for each of the three', async () => calls() === before + 9, 60_000)
-    await eventually(
+    await system.when('all three calls for each of the three', async () => calls() === before + 9, 60_000)
+    await system.when(
       'all three are done, as far as it knows',
       async () =>
         (await gateway.written()).filter(({ table, set }) => table === 'agent_inbox_items' && set['status'] === 'done')
@@ -187,7 +186,7 @@ describe('a gateway and its agents', () => {
       ['bob', 'ann'],
     ] as const) {
       await writer.apply([update('tasks', task, { assignee_agent_id: agent(from) }, { assignee_agent_id: agent(to) })])
-      await eventually(
+      await system.when(
         `${to} is done with it`,
         async () =>
           (
@@ -261,7 +260,7 @@ describe('a gateway and its agents', () => {
     expect(git('worktree', 'list')).not.toMatch(/carl/)
     expect(await system.rows('select 1 from agent_files where agent_id = $1 and deleted_at is null', [id])).toEqual([])
     await itemIs(item, 'cancelled')
-    await eventually(
+    await system.when(
       'no run goes on',
       async () =>
         (await system.rows(`select 1 from agent_runs where agent_id = $1 and status = 'running'`, [id])).length === 0,

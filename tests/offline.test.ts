@@ -150,7 +150,7 @@ describe.skipIf(!hasChromium)('offline', () => {
         parent,
       ]),
     ).toEqual([{ body: 'Ann was here' }, { body: 'Ben was here' }])
-    await eventually(
+    await system.when(
       'the agent did what was assigned offline',
       async () => (await system.rows('select 1 from entity_links where owner_id = $1', [parent])).length === 1,
       90_000,
@@ -298,7 +298,7 @@ describe.skipIf(!hasChromium)('offline', () => {
     await gateway.start({ HQ_TEST_PACE_MS: '150' })
     const id = await writeTask(page(ben), 'Finish this without me')
     await set(ben, id, `assignee_type = 'agent', assignee_agent_id = $2::uuid`, [agent])
-    await eventually(
+    await system.when(
       'it works on it',
       async () =>
         (await system.rows(`select 1 from agent_runs where task_id = $1 and status = 'running'`, [id])).length === 1,
@@ -306,7 +306,7 @@ describe.skipIf(!hasChromium)('offline', () => {
     )
     gatewayNetwork.cut()
     await system.server.kill()
-    await eventually(
+    await system.when(
       'it is done, though nobody hears of it',
       async () =>
         (await gateway.written()).some(({ table, set }) => table === 'agent_runs' && set['status'] === 'done'),
@@ -315,7 +315,7 @@ describe.skipIf(!hasChromium)('offline', () => {
     await system.server.start()
     expect(await system.rows(`select status from agent_runs where task_id = $1`, [id])).toEqual([{ status: 'running' }])
     gatewayNetwork.heal()
-    await eventually(
+    await system.when(
       'the report arrives',
       async () =>
         (await system.rows(`select 1 from agent_runs where task_id = $1 and status = 'done'`, [id])).length === 1,

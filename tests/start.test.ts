@@ -123,8 +123,13 @@ test('what was made is kept over Ctrl-C, a killed supervisor and a killed start;
       at = `offset=${response.headers.get('electric-offset')}&handle=${response.headers.get('electric-handle')}`
     }
   }
-  const gatewayOf = async (): Promise<unknown> =>
-    JSON.parse(await readFile(join(home, 'gateway/credentials.json'), 'utf8')).gateway_id
+  /** The gateway registers while people can already work. */
+  const gatewayOf = (): Promise<unknown> =>
+    eventually(
+      'the gateway is registered',
+      async () => JSON.parse(await readFile(join(home, 'gateway/credentials.json'), 'utf8')).gateway_id as unknown,
+      60_000,
+    )
   await add('before Ctrl-C')
   const gateway = await gatewayOf()
 

@@ -138,7 +138,7 @@ describe.skipIf(!hasChromium)('the walk', () => {
       { review_status: 'revision_requested', first: true },
       { review_status: 'approved', first: false },
     ])
-    await eventually('the second run has ended', async () => {
+    await system.when('the second run has ended', async () => {
       const runs = await system.rows<Row>('select status, demo from agent_runs')
       return runs.length === 2 && runs.every(({ status, demo }) => status === 'done' && demo === true)
     })
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium)('the walk', () => {
     await comment.press('Control+Enter')
     const said = page.getByRole('list', { name: 'Conversation and activity' })
     await said.getByText('which sources did you use?').first().waitFor()
-    await eventually(
+    await system.when(
       'the agent answers',
       async () =>
         (

@@ -68,6 +68,8 @@ export interface System {
   gateway(slug: string, options?: GatewayOptions): Promise<Gateway>
   proxy(): Promise<Network>
   rows<T = Row>(sql: string, params?: unknown[]): Promise<T[]>
+  /** `eventually`; when it does not come, what the gateways said stands in the error. */
+  when<T>(what: string, ask: () => Promise<T>, ms?: number): Promise<NonNullable<T>>
   /** The row, as soon as the authority has it and `is` holds for it. */
   rowWhen(table: string, id: string, is: (row: Row) => boolean, ms?: number): Promise<Row>
   stop(): Promise<void>
@@ -142,8 +144,8 @@ export async function startSystem(options: { browser?: boolean; setUp?: boolean 
       return proxy
     },
     rows: (sql, params) => server.rows(sql, params),
-    async rowWhen(table, id, is, ms = 60_000) {
-      const found = await eventually(
+    rowWhen: (table, id, is, ms) =>
+      system.when(
         `${table} ${id} is as it should be`,
         async () => {
           const [row] = await server.rows<Row>(`select * from ${table} where id = $1`, [id])
@@ -151,10 +153,14 @@ export async function startSystem(options: { browser?: boolean; setUp?: boolean 
           throw new Error(`it is ${JSON.stringify(row)}`)
         },
         ms,
-      ).catch((error: Error) => {
-        throw new Error(`${error.message}\n${gateways.map((gateway) => gateway.text().slice(-3_000)).join('\n')}`)
-      })
-      return found
+      ),
+    async when(what, ask, ms = 60_000) {
+      try {
+        return await eventually(what, ask, ms)
+      } catch (error) {
+        const said = gateways.map((gateway) => `${gateway.slug}:\n${gateway.text().slice(-4_000)}`)
+        throw new Error([(error as Error).message, ...said].join('\n'), { cause: error })
+      }
     },
     async stop() {
       await Promise.all(gateways.map((gateway) => gateway.kill()))
