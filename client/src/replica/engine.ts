@@ -23,7 +23,11 @@ import { chooseStorage, install, openInstalled } from './storage.ts'
 import { CLIENT_SCHEMA_SQL, FIND_WRITE, PRUNE_WRITES, RECORD_WRITE } from './writes.ts'
 
 const MAX_ATTEMPTS = 3
-const PRUNE_EVERY_MS = 10 * 60_000
+const CARE_EVERY_MS = 60_000
+/** PGlite has no checkpointer; without checkpoints the log grows, and the next start replays all of it. */
+const LOG_BYTES = 8 * 1024 * 1024
+const LOG_SINCE_CHECKPOINT =
+  'select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), redo_lsn)::float8 as bytes from pg_control_checkpoint()'
 /** A result larger than this is not recorded: whoever asks again gets no rows. */
 const MAX_RECORDED = 100_000
 
@@ -125,11 +129,13 @@ class BrowserEngine implements Engine {
   readonly #replica: Replica
   readonly #transport: Multiplexer
   readonly #copies: OutboxCopies
-  readonly #prune: ReturnType<typeof setInterval>
+  readonly #care: ReturnType<typeof setInterval>
   readonly #changed = new Set<TableName | 'sync'>()
   #announcing = false
   #rescuedWaiting = 0
   #bringingBack = false
+  #loaded = false
+  #closing = false
 
   static async start(parts: Parts): Promise<BrowserEngine> {
     const { db, device, name, identity } = parts
@@ -160,7 +166,7 @@ class BrowserEngine implements Engine {
     this.#replica = replica
     this.#transport = transport
     this.#copies = copies
-    this.#prune = setInterval(() => void this.#forgetOldWrites(), PRUNE_EVERY_MS)
+    this.#care = setInterval(() => void this.#takeCare(), CARE_EVERY_MS)
   }
 
   async #begin(): Promise<void> {
@@ -172,9 +178,13 @@ class BrowserEngine implements Engine {
       if (last?.pending !== status.pending || last.rejected !== status.rejected) this.#announce(['sync'])
       last = status
       events.status(this.status())
-      if (status.initial.done) void this.#bringBack()
+      if (!status.initial.done) return
+      void this.#bringBack()
+      // The first load is by far the most that is ever written at once.
+      if (!this.#loaded) void this.#takeCare()
+      this.#loaded = true
     })
-    await this.#forgetOldWrites()
+    await this.#replica.query(PRUNE_WRITES)
     if (this.#replica.status().initial.done) void this.#bringBack()
   }
 
@@ -243,7 +253,8 @@ class BrowserEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#prune)
+    this.#closing = true
+    clearInterval(this.#care)
     this.#copies.stop()
     await this.#replica.close()
     this.#transport.close()
@@ -272,11 +283,14 @@ class BrowserEngine implements Engine {
     this.#announce(['sync'])
   }
 
-  async #forgetOldWrites(): Promise<void> {
+  /** Forgets old records of writes, and keeps the log short. */
+  async #takeCare(): Promise<void> {
     try {
       await this.#replica.query(PRUNE_WRITES)
+      const [log] = await this.#replica.query<{ bytes: number }>(LOG_SINCE_CHECKPOINT)
+      if (log && log.bytes > LOG_BYTES) await this.#replica.query('checkpoint')
     } catch (error) {
-      console.warn('Old records of writes could not be removed; they only take space.', error)
+      if (!this.#closing) console.warn('The database could not be tidied up; it works, and it is tried again.', error)
     }
   }
 
