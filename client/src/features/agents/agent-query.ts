@@ -8,7 +8,6 @@ export type AgentRow = Row<'agents'> &
     readonly run_id: string | null
     readonly run_demo: boolean | null
     readonly open_tasks: number
-    readonly reviews: number
     readonly cost_month: number | null
     readonly tokens_month: number | null
   }

@@ -16,10 +16,12 @@ const fine: AgentFacts = {
   removing: false,
   run_started_at: null,
   run_task_title: null,
+  reviews: 0,
 }
 
 const cases: [string, Partial<AgentFacts>, string, RegExp?][] = [
   ['a healthy one is ready', {}, 'ready', /Nothing to do/],
+  ['what it delivered waits for a person', { reviews: 2 }, 'ready', /2 reviews/],
   [
     'a run makes it work, on something',
     { run_started_at: '2026-11-30T11:59:00Z', run_task_title: 'Brief' },

@@ -27,6 +27,8 @@ export interface AgentFacts {
   readonly removing: boolean
   readonly run_started_at: string | null
   readonly run_task_title: string | null
+  /** Deliverables of its that wait for a person. */
+  readonly reviews: number
 }
 
 export interface AgentState {
@@ -79,7 +81,7 @@ export function agentState(agent: AgentFacts, now: number): AgentState {
     return state('held', 'neutral', 'pause', 'Gateway paused', `“${gateway}” is paused`)
   if (agent.gate && !QUIET_GATES.has(agent.gate))
     return state('held', agent.gate === 'stalled' ? 'danger' : 'waiting', 'clock', 'Waiting', heldDetail(agent, now))
-  return state('ready', 'good', 'check', 'Ready', 'Nothing to do')
+  return state('ready', 'good', 'check', 'Ready', readyDetail(agent.reviews))
 }
 
 const state = (
@@ -89,6 +91,9 @@ const state = (
   label: string,
   detail: string | undefined,
 ): AgentState => ({ key, meaning, shape, label, detail })
+
+const readyDetail = (reviews: number): string =>
+  reviews === 0 ? 'Nothing to do' : reviews === 1 ? 'Waits for your review' : `Waits for ${reviews} reviews`
 
 function heldDetail({ gate_detail, gate_until }: AgentFacts, now: number): string | undefined {
   const until = gate_until ? Date.parse(gate_until) : undefined
