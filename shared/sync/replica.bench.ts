@@ -59,7 +59,9 @@ async function timed(replica: Replica, sql: string, params: string[]): Promise<n
 async function initialSync(rows: number): Promise<number> {
   const server = createFakeServer({ tenantId: TENANT })
   fill(server, rows)
-  const db = await openDatabase()
+  // In a folder, as on a gateway: the file system in memory grows its files by copying them, and that would be measured.
+  const folder = mkdtempSync(join(tmpdir(), 'hq-bench-'))
+  const db = await openDatabase(join(folder, 'db'))
   const started = performance.now()
   const replica = await openTestReplica(server, { db, tables: ['tasks'] })
   try {
@@ -68,6 +70,7 @@ async function initialSync(rows: number): Promise<number> {
   } finally {
     await replica.close()
     server.close()
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
