@@ -1,6 +1,6 @@
 /** Where a comment is written: markdown, @mentions from a list, ⌘↵ sends. What is typed is kept in this browser until it is sent. */
 import { SendHorizontal } from 'lucide-react'
-import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
+import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
 import { Avatar } from '../../ui/avatar.tsx'
 import { Button } from '../../ui/button.tsx'
 import { cx } from '../../ui/cx.ts'
@@ -27,6 +27,8 @@ export function Composer({ name, mentionable, onSend, placeholder, hint }: Compo
   const [dismissed, setDismissed] = useState<number>()
   const [error, setError] = useState<string>()
   const chosen = useRef<Mentionable[]>([])
+  /** Where the caret belongs once the text is drawn. */
+  const wanted = useRef<number>(undefined)
 
   const typed = typedMention(text, caret)
   const offers = typed && typed.start !== dismissed ? matching(typed.query, mentionable) : []
@@ -48,11 +50,15 @@ export function Composer({ name, mentionable, onSend, placeholder, hint }: Compo
     setActive(0)
     const at = before.length + inserted.length
     setCaret(at)
-    requestAnimationFrame(() => {
-      field.current?.focus()
-      field.current?.setSelectionRange(at, at)
-    })
+    wanted.current = at
   }
+  // In the same turn as the new text, so that the next key, however quick, is typed behind it.
+  useLayoutEffect(() => {
+    if (wanted.current === undefined) return
+    field.current?.focus()
+    field.current?.setSelectionRange(wanted.current, wanted.current)
+    wanted.current = undefined
+  })
   const send = async () => {
     const body = text.trim()
     if (body === '') return

@@ -57,6 +57,8 @@ async function seriousFindings(page: Page): Promise<string[]> {
 async function look(page: Page, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    // The new colours reach nested text level by level; a busy machine takes its time.
+    await page.waitForTimeout(1_200)
     for (const size of SIZES) {
       await page.setViewportSize(size)
       await page.waitForTimeout(350)
