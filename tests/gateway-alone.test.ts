@@ -206,6 +206,38 @@ describe('a gateway and its agents', () => {
     expect(woken).toEqual(['ann', 'bob', 'ann'].map((slug) => ({ agent_id: agent(slug), status: 'done' })))
   })
 
+  test('an answer to a comment does not count as the work that was assigned meanwhile', async () => {
+    await gateway.end()
+    const { task } = await assign('ann', 'talked about before it was begun')
+    await writer.apply([
+      insert('comments', {
+        tenant_id: system.tenantId,
+        entity_type: 'task',
+        entity_id: task,
+        body: 'When will you begin?',
+        actor_type: 'human',
+        actor_person_id: system.owner.principal.person_id,
+      }),
+    ])
+    const to = (from: string, next: string) =>
+      writer.apply([update('tasks', task, { assignee_agent_id: agent(from) }, { assignee_agent_id: agent(next) })])
+    await to('ann', 'bob')
+    await to('bob', 'ann')
+    model.script((body) =>
+      JSON.stringify(body).includes('Somebody commented on your task') ? { text: 'Today.' } : worker(body),
+    )
+    await gateway.start()
+    await system.when(
+      'the work is done as well',
+      async () => (await system.rows('select 1 from entity_links where owner_id = $1', [task])).length === 1,
+    )
+    const woken = await system.rows(
+      `select i.event_type from agent_runs r join agent_inbox_items i on i.id = r.inbox_item_id where r.task_id = $1 order by r.started_at`,
+      [task],
+    )
+    expect(woken).toEqual([{ event_type: 'task_comment' }, { event_type: 'task_reassignment' }])
+  })
+
   test('a paused agent makes no model call, and works when it is resumed', async () => {
     await writer.apply([
       update('agents', agent('ann'), { pause_requested_at: null }, { pause_requested_at: new Date().toISOString() }),

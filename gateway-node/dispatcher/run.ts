@@ -237,7 +237,9 @@ async function work(
     await replica.write(
       async (tx) => {
         const ours = await settle(tx, held, settlement, now())
-        if (ours && settlement.status === 'done') await settleTogether(tx, item, startedAt, now())
+        // A run that only answered a comment has not done the task that was assigned meanwhile.
+        if (ours && settlement.status === 'done' && isWorkEvent(item.event_type))
+          await settleTogether(tx, item, startedAt, now())
         if (ours && settlement.status === 'dead_letter')
           await noteDeadLetter(tx, { tenantId, gatewayId }, item, iso(now()))
         await tx.query(
