@@ -64,6 +64,20 @@ export interface SafetyCopy {
   drained(lines: string): void
 }
 
+/** Nothing of the change was kept; what was saved before is safe. */
+export class DiskFullError extends Error {
+  override name = 'DiskFullError'
+  constructor(cause: unknown) {
+    super('There is no space left on this device, so the change was not saved. Free some space and try again.', {
+      cause,
+    })
+  }
+}
+
+/** Postgres's own code, or that of the file system below it. */
+const isDiskFull = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === '53100' || error.code === 'ENOSPC')
+
 /** Without these no mutation would ever settle. */
 const ALWAYS: readonly TableName[] = ['client_progress', 'mutation_results']
 
@@ -180,19 +194,39 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
     }
   }
 
+  /** The change is in the database already; that its second copy could not be made is a warning, not a refusal. */
+  const copySafely = (copy: string): void => {
+    try {
+      safetyCopy?.written(copy)
+      copyFailed = false
+    } catch (error) {
+      if (!copyFailed) log('error', `The safety copy of what waits cannot be written: ${messageOf(error)}`)
+      copyFailed = true
+    }
+  }
+  let copyFailed = false
+
   const recorded = (seq: number, changes: Changes, copy: string | null): void => {
     madeSeq = seq
     settler.wrote(seq, [...changes.keys()])
     counts.pending++
     counts.oldestPendingAt ??= new Date(environment.now()).toISOString()
-    if (copy !== null) safetyCopy?.written(copy)
+    if (copy !== null) copySafely(copy)
     pusher?.poke()
     statusChanged()
   }
 
+  const inTransaction: typeof db.transaction = async (work) => {
+    try {
+      return await db.transaction(work)
+    } catch (error) {
+      throw isDiskFull(error) ? new DiskFullError(error) : error
+    }
+  }
+
   async function write<T>(work: (tx: Tx) => Promise<T>, { actor, runId }: WriteOptions = {}): Promise<Written<T>> {
     let finished: Finished | undefined
-    const result = await db.transaction(async (transaction) => {
+    const result = await inTransaction(async (transaction) => {
       const tx: Tx = {
         query: async <R>(sql: string, params?: readonly SqlValue[]) =>
           (await transaction.query<R>(sql, params ? [...params] : undefined)).rows,
