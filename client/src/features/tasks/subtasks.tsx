@@ -18,6 +18,7 @@ import {
 import { Link } from '@tanstack/react-router'
 import { GripVertical, Plus, Trash2 } from 'lucide-react'
 import { type KeyboardEvent, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { useRowStates, useRows } from '../../replica/hooks.ts'
 import { Avatar } from '../../ui/avatar.tsx'
 import { Checkbox } from '../../ui/checkbox.tsx'
@@ -94,8 +95,9 @@ export function Subtasks(props: { task: Task; directory: Directory; actions: Tas
             icon={Plus}
             className="ml-auto"
             onClick={() => {
-              setAdding(true)
-              requestAnimationFrame(() => field.current?.focus())
+              // At once: the next keys belong into the field, not to the page's shortcuts.
+              flushSync(() => setAdding(true))
+              field.current?.focus()
             }}
           />
         )}
