@@ -4,7 +4,7 @@
  * end all sides have the same, nothing is lost and nothing is there twice.
  */
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   type Device,
   drained,
@@ -65,6 +65,13 @@ describe.skipIf(!hasChromium)('offline', () => {
     await ann?.device.close()
     await ben?.device.close()
     await system?.stop()
+  })
+
+  /** What a failed test left broken does not fail the next ones. */
+  beforeEach(async () => {
+    for (const network of [ann.network, ben.network, gatewayNetwork]) network.heal()
+    const up = await fetch(`${system.server.url}/v1/health`).catch(() => undefined)
+    if (!up) await system.server.start()
   })
 
   const page = ({ device }: Side) => device.page
@@ -286,7 +293,10 @@ describe.skipIf(!hasChromium)('offline', () => {
     await page(ann).getByRole('textbox', { name: 'Comment' }).press('Control+Enter')
     await page(ann).getByText('written while it was dead').first().waitFor()
     await ann.device.reopen('/agents/wanda?tab=runs')
-    await page(ann).getByText('no real model was asked').waitFor({ timeout: 60_000 })
+    await page(ann)
+      .getByText('Written by the demo model: no real model was asked.')
+      .first()
+      .waitFor({ timeout: 60_000 })
     await system.server.start()
     await drained(page(ann), 90_000)
     expect(await system.rows(`select 1 from comments where body = 'written while it was dead'`)).toHaveLength(1)

@@ -96,7 +96,10 @@ describe.skipIf(!hasChromium)('the walk', () => {
     await runs.getByText('Running').waitFor({ timeout: 60_000 })
     await runs.getByRole('link').first().click()
     const transcript = page.getByRole('region', { name: 'Transcript' })
-    await transcript.getByText('no real model was asked').waitFor({ timeout: 60_000 })
+    await transcript
+      .getByText('Written by the demo model: no real model was asked.')
+      .first()
+      .waitFor({ timeout: 60_000 })
     await transcript.getByText('submit_deliverable').waitFor({ timeout: 60_000 })
     await transcript.getByText('Done', { exact: true }).waitFor({ timeout: 60_000 })
     await picture(page, 'walk-transcript')
