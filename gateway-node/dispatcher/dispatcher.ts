@@ -84,14 +84,15 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
   let queued: Promise<void> | undefined
   const ends: (() => void)[] = []
 
-  /** The earlier of two wishes stands, so that rows that never stop changing cannot put a pass off for ever. */
+  /** The earlier of two wishes stands, so that rows that never stop changing cannot put a pass off for ever. By the clock that timers go
+   *  by: after a suspend, or when the clock was set, an old timer must not pass for an early one. */
   function schedule(inMs: number): void {
     if (!running) return
-    const due = Date.now() + Math.max(0, Math.min(inMs, sweepMs))
+    const due = performance.now() + Math.max(0, Math.min(inMs, sweepMs))
     if (timer && dueAt <= due) return
     clearTimeout(timer)
     dueAt = due
-    timer = setTimeout(() => void pass(), due - Date.now())
+    timer = setTimeout(() => void pass(), due - performance.now())
   }
 
   /** D1: one at a time; calls during a pass share the one that follows it. */
