@@ -139,7 +139,8 @@ export interface Table<Columns extends { readonly [name: string]: AnyColumn }> e
   readonly columns: Columns
 }
 
-type Options = Omit<TableSpec, 'name' | 'columns' | 'unique' | 'indexes'> & Partial<Pick<TableSpec, 'unique' | 'indexes'>>
+type Options = Omit<TableSpec, 'name' | 'columns' | 'unique' | 'indexes'> &
+  Partial<Pick<TableSpec, 'unique' | 'indexes'>>
 
 /** Columns that every table has. */
 const common = {
@@ -169,7 +170,9 @@ export type RowOf<T extends Table<{ readonly [name: string]: AnyColumn }>> = {
   -readonly [K in keyof T['columns']]: TypeOf<T['columns'][K]>
 }
 
-type OptionalKeys<Columns> = { [K in keyof Columns]: Columns[K] extends { readonly __optional?: true } ? K : never }[keyof Columns]
+type OptionalKeys<Columns> = {
+  [K in keyof Columns]: Columns[K] extends { readonly __optional?: true } ? K : never
+}[keyof Columns]
 
 /** What an insert takes: columns with a default, and nullable ones, may be left out. */
 export type InsertOf<T extends Table<{ readonly [name: string]: AnyColumn }>> = {

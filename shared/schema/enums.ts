@@ -61,7 +61,16 @@ export const ENUMS = {
   stream_type: ['functional', 'project', 'custom'],
   review_status: ['draft', 'submitted', 'approved', 'revision_requested', 'rejected'],
   link_owner_type: ['task', 'routine', 'collection_record', 'agent'],
-  link_target_type: ['knowledge_item', 'collection_record', 'contact', 'organization', 'task', 'agent_file', 'url', 'text'],
+  link_target_type: [
+    'knowledge_item',
+    'collection_record',
+    'contact',
+    'organization',
+    'task',
+    'agent_file',
+    'url',
+    'text',
+  ],
   entity_type: [
     'workspace',
     'person',

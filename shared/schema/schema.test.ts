@@ -18,7 +18,8 @@ test('S2: a replica gets no foreign keys, checks or uniqueness', () => {
 test('rows that only one gateway sees or writes name that gateway', () => {
   for (const table of Object.values(tables)) {
     const { visibility, write, columns } = table
-    if (visibility.gateway === 'own' || write.gateway === 'own') expect(columns, table.name).toHaveProperty('gateway_id')
+    if (visibility.gateway === 'own' || write.gateway === 'own')
+      expect(columns, table.name).toHaveProperty('gateway_id')
     if (visibility.browser === 'person') expect(columns, table.name).toHaveProperty('person_id')
     if (visibility.browser === 'replica') expect(columns, table.name).toHaveProperty('replica_id')
     const owned = Object.values(columns).some(({ spec }) => spec.merge === 'owner')

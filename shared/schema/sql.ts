@@ -34,7 +34,8 @@ function columnDefinition(name: string, spec: ColumnSpec): string {
 export function constrainTable(table: TableSpec): string {
   const name = quote(table.name)
   const statements = [`alter table ${name} replica identity full;`]
-  if (table.columns['tenant_id']) statements.push(`create index ${quote(`${table.name}_tenant_idx`)} on ${name} (tenant_id);`)
+  if (table.columns['tenant_id'])
+    statements.push(`create index ${quote(`${table.name}_tenant_idx`)} on ${name} (tenant_id);`)
   for (const [column, { spec }] of Object.entries(table.columns)) {
     if (spec.enum) {
       const values = ENUMS[spec.enum].map(literal).join(', ')

@@ -267,7 +267,11 @@ const replicas = table(
 /** How far the server has come with a replica's mutations. One row per replica (`id` = `replica_id`); the acknowledgement of the write path. */
 const clientProgress = table(
   'client_progress',
-  { group: 'core', visibility: { browser: 'replica', gateway: 'replica' }, write: { browser: 'none', gateway: 'none' } },
+  {
+    group: 'core',
+    visibility: { browser: 'replica', gateway: 'replica' },
+    write: { browser: 'none', gateway: 'none' },
+  },
   {
     replica_id: c.uuid().merge('server'),
     last_seq: c.bigint().merge('server'),
@@ -277,7 +281,11 @@ const clientProgress = table(
 /** What became of a mutation that was not simply applied: rejections, and columns that lost. Insert only. */
 const mutationResults = table(
   'mutation_results',
-  { group: 'core', visibility: { browser: 'replica', gateway: 'replica' }, write: { browser: 'none', gateway: 'none' } },
+  {
+    group: 'core',
+    visibility: { browser: 'replica', gateway: 'replica' },
+    write: { browser: 'none', gateway: 'none' },
+  },
   {
     replica_id: c.uuid().merge('server'),
     seq: c.bigint().merge('server'),

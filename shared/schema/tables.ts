@@ -34,7 +34,12 @@ const workspace = table(
 /** The humans. `user_id` is better-auth's; credentials and sessions never replicate. */
 const people = table(
   'people',
-  { group: 'core', visibility: everyone, write: { browser: 'admin', gateway: 'none' }, unique: [{ columns: ['email'] }] },
+  {
+    group: 'core',
+    visibility: everyone,
+    write: { browser: 'admin', gateway: 'none' },
+    unique: [{ columns: ['email'] }],
+  },
   {
     user_id: c.text().null().merge('server'),
     name: c.text(),
@@ -162,7 +167,10 @@ const agentCommands = table(
     group: 'core',
     visibility: everyone,
     write: { browser: 'member', gateway: 'own' },
-    indexes: [['gateway_id', 'status'], ['agent_id', 'created_at']],
+    indexes: [
+      ['gateway_id', 'status'],
+      ['agent_id', 'created_at'],
+    ],
   },
   {
     gateway_id: c.uuid().references('gateways').merge('immutable'),

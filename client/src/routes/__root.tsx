@@ -1,5 +1,5 @@
 import sans from '@fontsource-variable/geist/files/geist-latin-wght-normal.woff2?url'
-import { createRootRoute, HeadContent, Outlet, Scripts } from '@tanstack/react-router'
+import { createRootRoute, HeadContent, Outlet, Scripts, useHydrated } from '@tanstack/react-router'
 import { type ReactNode, useEffect } from 'react'
 import { registerServiceWorker } from '../service-worker.ts'
 import css from '../styles.css?url'
@@ -47,9 +47,11 @@ function Shell({ children }: { children: ReactNode }) {
 
 function Root() {
   useEffect(() => registerServiceWorker(), [])
+  // The prerendered shell has no screen in it. Whether the router knows one at the first render is a matter of timing, so it comes with the second.
+  const hydrated = useHydrated()
   return (
     <TooltipProvider>
-      <Outlet />
+      {hydrated && <Outlet />}
       <Toaster />
     </TooltipProvider>
   )

@@ -214,7 +214,9 @@ const AUDIT = `
   order by l.occurred_at desc, l.id desc limit 25`
 
 function Activity() {
-  const { rows, ready } = useRows<AuditRow>(AUDIT, [], { tables: ['audit_log', 'people', 'agents', 'tasks', 'comments', 'entity_links'] })
+  const { rows, ready } = useRows<AuditRow>(AUDIT, [], {
+    tables: ['audit_log', 'people', 'agents', 'tasks', 'comments', 'entity_links'],
+  })
   if (ready && rows.length === 0) return null
   return (
     <section aria-labelledby="activity" className="min-w-0">
