@@ -92,11 +92,15 @@ export const update = (
 ): Patch => ({ table, id, op: 'update', set: set as Patch['set'], base: base as Patch['base'] })
 export const remove = (table: TableName, id: string): Patch => ({ table, id, op: 'delete', set: {}, base: {} })
 
-export async function startWorkspace(options: Partial<ServerOptions> = {}): Promise<Workspace> {
+/** `options` may depend on the database, for what must run beside the server. */
+export async function startWorkspace(
+  options: Partial<ServerOptions> | ((databaseUrl: string) => Promise<Partial<ServerOptions>>) = {},
+): Promise<Workspace> {
   const postgres = await startTestPostgres()
+  const extra = typeof options === 'function' ? await options(postgres.url) : options
   const home = await mkdtemp(join(tmpdir(), 'hq-test-server-'))
   let server: RunningServer | undefined
-  const start = (port = 0): Promise<RunningServer> => startServer({ databaseUrl: postgres.url, home, port, ...options })
+  const start = (port = 0): Promise<RunningServer> => startServer({ databaseUrl: postgres.url, home, port, ...extra })
   try {
     server = await start()
     const { url } = server
