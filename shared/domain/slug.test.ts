@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import { slugFrom, slugProblem } from './slug.ts'
 
 test.each(['ada', 'ada-2', 'a1', 'x'.repeat(40)])('%s is a slug', (slug) => expect(slugProblem(slug)).toBeUndefined())
-test.each(['a', 'x'.repeat(41), 'Ada', 'a b', '-ada', 'ada-', 'new', 'a/b', '..', 'ä1', ''])('%j is none', (slug) =>
-  expect(slugProblem(slug)).toMatch(/slug|reserved/),
+test.each(['a', 'team', 'here', 'x'.repeat(41), 'Ada', 'a b', '-ada', 'ada-', 'new', 'a/b', '..', 'ä1', ''])(
+  '%j is none',
+  (slug) => expect(slugProblem(slug)).toMatch(/slug|reserved/),
 )
 test.each([
   ['Ada Lovelace', 'ada-lovelace'],

@@ -1,22 +1,12 @@
 /** Names that stand in branches, paths and addresses. Pure; the wizard, the server and the gateway ask the same rule. */
 
-/** Names with a meaning of their own in paths, branches or addresses. */
-const RESERVED = new Set([
-  'new',
-  'default',
-  'template',
-  'templates',
-  'main',
-  'master',
-  'head',
-  'archive',
-  'system',
-  'all',
-  'me',
-  'hq',
-  'admin',
-  'api',
-])
+/** Names with a meaning of their own: in paths, branches and addresses, or after an @. */
+const RESERVED = new Set(
+  (
+    'new default template templates main master head archive system all me hq admin api ' +
+    'channel everyone here human team user'
+  ).split(' '),
+)
 
 /** What is wrong with an agent's slug, in a sentence, or undefined: 2–40 characters of a–z, 0–9 and -, beginning and ending with none of the last, not reserved. */
 export function slugProblem(slug: string): string | undefined {

@@ -4,6 +4,7 @@
  */
 import { type Role, roleAtLeast } from '@hq/shared/domain/access.ts'
 import { reviewRefusal } from '@hq/shared/domain/review.ts'
+import { slugProblem } from '@hq/shared/domain/slug.ts'
 import type { TableName } from '@hq/shared/schema/tables.ts'
 import type { Actor, Principal, RejectionCode } from '@hq/shared/sync/protocol.ts'
 import type { Values } from './merge.ts'
@@ -78,36 +79,11 @@ function peopleRule({ before, after, changed, principal, store }: RuleInput): Re
   return undefined
 }
 
-/** Slugs that would be mistaken for something else in a mention, a branch or an address. */
-const RESERVED = new Set([
-  'admin',
-  'all',
-  'channel',
-  'everyone',
-  'here',
-  'hq',
-  'human',
-  'main',
-  'master',
-  'me',
-  'new',
-  'system',
-  'team',
-  'template',
-  'user',
-  'default',
-])
-
 function agentRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
   if (touches(changed, 'name') && blank(changed['name'])) return invalid('Please give the agent a name.')
   if (!before) {
-    const slug = String(after['slug'] ?? '')
-    if (!/^[a-z0-9-]{2,40}$/.test(slug) || slug.startsWith('-') || slug.endsWith('-')) {
-      return invalid(
-        `'${slug.slice(0, 50)}' can't be a slug: 2 to 40 lower-case letters, digits and hyphens, no hyphen at either end.`,
-      )
-    }
-    if (RESERVED.has(slug)) return invalid(`The slug '${slug}' is reserved. Please choose another.`)
+    const problem = slugProblem(String(after['slug'] ?? ''))
+    if (problem) return invalid(problem)
     if (principal.kind === 'gateway') return forbidden('Agents are made by people.')
   }
   if (touches(changed, 'reports_to_id') && changed['reports_to_id']) {

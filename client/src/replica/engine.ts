@@ -80,7 +80,12 @@ export async function openEngine(identity: DatabaseIdentity, events: EngineEvent
 /** Saves what can be saved of a database that does not open properly and marks it for replacement (E3). */
 async function giveUp(device: Device, name: string, db: PGlite | undefined, cause: unknown): Promise<void> {
   console.error('The local database does not open.', cause)
-  const exported = db && (await exportOutbox(db).catch(() => undefined))
+  const exported =
+    db &&
+    (await exportOutbox(db).catch((error: unknown) => {
+      console.warn('What waits in it cannot be read either; the copies of it are used.', error)
+      return undefined
+    }))
   if (exported !== undefined) {
     await rescue(device, name, exported)
     await device.dropCopies(name)

@@ -38,11 +38,7 @@ export function HomePage() {
   const hour = new Date(useNow()).getHours()
   const first = (person?.name ?? principal.name).split(' ')[0] ?? principal.name
   const create = canWrite && (
-    <Button
-      variant="primary"
-      icon={Plus}
-      onClick={() => void navigate({ to: '/tasks', search: { create: true } as never })}
-    >
+    <Button variant="primary" icon={Plus} onClick={() => void navigate({ to: '/tasks', search: { create: true } })}>
       New task
     </Button>
   )
@@ -102,7 +98,7 @@ function NeedsMe({ hasAgents }: { hasAgents: boolean }) {
             title="Begin with an agent"
             className="rounded-card border border-line"
             action={
-              <Link to="/agents" search={{ new: true } as never} className={buttonClass('primary')}>
+              <Link to="/agents" search={{ new: true }} className={buttonClass('primary')}>
                 New agent
               </Link>
             }

@@ -96,7 +96,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
     },
     [actions],
   )
-  const openSync = useCallback((id: string) => void navigate({ to: '/sync', search: { row: id } as never }), [navigate])
+  const openSync = useCallback(() => void navigate({ to: '/sync' }), [navigate])
   const choose = (kind: ChoiceKind) => (ids: readonly string[], line: Line | undefined) => {
     chooseFor(kind, ids, line && !isHeading(line) ? line.task.title : '')
   }
