@@ -494,7 +494,8 @@ create table "client_progress" (
   "updated_at" timestamptz not null default now(),
   "deleted_at" timestamptz,
   "replica_id" uuid not null,
-  "last_seq" bigint not null
+  "last_seq" bigint not null,
+  "last_mutation_id" uuid
 );
 
 create table "mutation_results" (

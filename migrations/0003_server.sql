@@ -100,6 +100,14 @@ create table row_clocks (
   primary key (table_name, row_id)
 );
 
+-- Which mutation had which number of a replica: the newest 2,000 of each (push.ts), so that a copy of a replica is told from a repeat.
+create table taken_mutations (
+  replica_id uuid not null,
+  seq bigint not null,
+  mutation_id uuid not null,
+  primary key (replica_id, seq)
+);
+
 -- The present rows of a push, locked, in one order for everybody (so that two pushes seldom deadlock).
 -- p_refs: [{"table": …, "ids": […], "texts": [columns that travel as text]}], sorted by table.
 create function hq_load(p_tenant uuid, p_refs jsonb)

@@ -275,6 +275,8 @@ const clientProgress = table(
   {
     replica_id: c.uuid().merge('server'),
     last_seq: c.bigint().merge('server'),
+    /** Of the mutation with that number, so that a copied replica sees that it was not its own. */
+    last_mutation_id: c.uuid().null().merge('server'),
   },
 )
 

@@ -2,10 +2,14 @@
  * `POST /v1/mutations`: a batch of a replica's mutations, in one transaction.
  *
  *  1. `client_progress` of the replica is locked first: two pushes of one replica go one after the other. Whatever is acknowledged is in the same commit.
- *  2. A `seq` at or below `last_seq` is a repeat: its stored result is returned, nothing is done. A gap is 409 `out_of_order` with the `expected_seq`.
+ *  2. A `seq` at or below `last_seq` is a repeat if it names the mutation that was taken under it: its stored result is returned, nothing is done. Any
+ *     other was made by a copy of this replica: 409 `identity_taken`, and nothing of the batch is done. A gap is 409 `out_of_order` with the
+ *     `expected_seq`.
  *  3. Each new mutation stands or falls alone: what is malformed, too large, forbidden or refused by Postgres is recorded in `mutation_results`, and the next is
  *     tried. Its `seq` is used up either way, so that an outbox never wedges on one bad entry.
  *  4. What is nobody's fault (deadlock, full disk, shutdown) undoes the whole batch: tried again here, then 503.
+ *  5. The newest `REMEMBERED` numbers of a replica are kept with their mutation ids. An older one can't be an honest repeat: a replica sends in order, and
+ *     waits for the answer. So it is treated as a copy's: better two rows of history than a change that is taken for another and lost.
  */
 import { derivedId, isUuid } from '@hq/shared/domain/ids.ts'
 import {
@@ -37,6 +41,8 @@ export interface PushServices {
   readonly log: Log
 }
 
+/** At least as many as an honest replica may have sent without having heard the answer: one push (5). */
+const REMEMBERED = 2_000
 const TRIES = 4
 /** Serialisation failure, deadlock, lock not available. */
 const AGAIN = new Set(['40001', '40P01', '55P03'])
@@ -173,23 +179,55 @@ async function pushBatch(
   const numbered = number(items, last)
   const repeats = numbered.filter(({ seq }) => seq <= last)
   const fresh = numbered.filter(({ seq }) => seq > last)
-  const results: PushResult[] =
-    repeats.length > 0
-      ? await storedResults(
-          client,
-          replicaId,
-          repeats.map(({ seq }) => seq),
-        )
-      : []
+  const results: PushResult[] = []
+  if (repeats.length > 0) {
+    await checkRepeats(client, replicaId, repeats)
+    const seqs = repeats.map(({ seq }) => seq)
+    results.push(...(await storedResults(client, replicaId, seqs)))
+  }
   if (fresh.length > 0) {
     results.push(...(await applyAll(client, { principal, replicaId, log }, fresh)))
-    await client.query({
-      name: 'push_progress',
-      text: 'update client_progress set last_seq = $2, updated_at = clock_timestamp() where id = $1',
-      values: [replicaId, fresh.at(-1)?.seq],
-    })
+    await recordTaken(client, replicaId, fresh)
   }
   return { last_seq: fresh.at(-1)?.seq ?? last, results }
+}
+
+/** Of an entry whose id can't be read, one that every repeat of it has as well. */
+const mutationIdOf = (replicaId: string, { seq, mutationId }: Numbered): string =>
+  mutationId?.toLowerCase() ?? derivedId('mutation', replicaId, String(seq))
+
+/** Throws unless each of them is the mutation that was taken under its number (2, 5). */
+async function checkRepeats(client: Client, replicaId: string, repeats: readonly Numbered[]): Promise<void> {
+  const { rows } = await client.query<{ seq: string; mutation_id: string }>({
+    name: 'push_taken',
+    text: 'select seq, mutation_id from taken_mutations where replica_id = $1 and seq between $2 and $3',
+    values: [replicaId, repeats[0]?.seq, repeats.at(-1)?.seq],
+  })
+  const taken = new Map(rows.map(({ seq, mutation_id }) => [Number(seq), mutation_id]))
+  const other = repeats.find((repeat) => taken.get(repeat.seq) !== mutationIdOf(replicaId, repeat))
+  if (!other) return
+  throw new HttpError(
+    409,
+    'identity_taken',
+    `Another copy of this replica has already sent a change number ${other.seq}. This one needs an identity of its own; its changes are kept and sent under that.`,
+    { detail: { seq: other.seq } },
+  )
+}
+
+/** What was taken, and how far the replica has come: one statement. */
+async function recordTaken(client: Client, replicaId: string, fresh: readonly Numbered[]): Promise<void> {
+  const ids = fresh.map((item) => mutationIdOf(replicaId, item))
+  const lastSeq = fresh.at(-1)?.seq ?? 0
+  await client.query({
+    name: 'push_progress',
+    text: `with taken as (
+             insert into taken_mutations (replica_id, seq, mutation_id) select $1, * from unnest($2::bigint[], $3::uuid[])
+           ), forgotten as (
+             delete from taken_mutations where replica_id = $1 and seq <= $5
+           )
+           update client_progress set last_seq = $4, last_mutation_id = $6, updated_at = clock_timestamp() where id = $1`,
+    values: [replicaId, fresh.map(({ seq }) => seq), ids, lastSeq, lastSeq - REMEMBERED, ids.at(-1)],
+  })
 }
 
 async function lockProgress(client: Client, tenantId: string, replicaId: string): Promise<number> {
@@ -291,7 +329,7 @@ function planItem(
     return { entry: planMutation(item.mutation, context), result: { seq, outcome: 'applied' } }
   } catch (error) {
     const rejected = error instanceof Rejected ? error : unforeseen(error, seq, log)
-    const mutationId = item.mutationId ?? derivedId('mutation', replicaId, String(seq))
+    const mutationId = mutationIdOf(replicaId, item)
     const { code, message, detail } = rejected
     return {
       entry: {
