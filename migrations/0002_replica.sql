@@ -22,7 +22,8 @@ create table sync.replica (
   hlc_ms bigint not null default 0,
   hlc_counter integer not null default 0,
   ack_seq bigint not null default 0,
-  ack_lsn numeric
+  ack_lsn numeric,
+  ack_mutation uuid
 );
 
 create table sync.attached (fingerprint text primary key);
@@ -292,15 +293,16 @@ begin
   return result;
 end $$;
 
--- Ends all mutations up to `upto`: the rejected ones stay in the outbox without effect, the others go; their rows are folded anew.
-create function sync.settle(upto bigint, out changes jsonb, out settled bigint, out rejected bigint) language plpgsql as $$
+-- Ends all mutations up to `upto`, given under the identity `under`: the rejected ones stay in the outbox without effect, the others go; their rows are folded anew.
+create function sync.settle(upto bigint, under uuid, out changes jsonb, out settled bigint, out rejected bigint) language plpgsql as $$
 declare
   ending bigint[];
   refused bigint[];
   names text[];
   ids uuid[];
 begin
-  select coalesce(array_agg(o.seq), '{}') into ending from sync.outbox o where o.seq <= upto and o.state <> 'rejected' and o.seq > 0;
+  select coalesce(array_agg(o.seq), '{}') into ending from sync.outbox o
+    where o.seq <= upto and o.state <> 'rejected' and o.seq > 0 and exists (select from sync.replica r where r.replica_id = under);
   with gone as (
     update sync.outbox o set state = 'rejected', code = coalesce(r.code, 'invalid'), message = coalesce(r.message, 'The server refused this change.')
     from mutation_results r, sync.replica me
@@ -314,7 +316,8 @@ begin
   rejected := cardinality(refused);
 end $$;
 
--- Applies what came from shapes: [{table, upserts: [{column: text}], deletes: [id], handle, offset, position, loaded, schema, ack_seq, ack_lsn}].
+-- Applies what came from shapes:
+-- [{table, upserts: [{column: text}], deletes: [id], handle, offset, position, loaded, schema, ack_seq, ack_lsn, ack_mutation, refetched}].
 -- Rows and positions change in one transaction (R1). Returns {table: [ids that changed]}.
 create function sync.apply(batches jsonb) returns jsonb language plpgsql as $$
 declare
@@ -341,8 +344,14 @@ begin
       on conflict (table_name) do update set handle = excluded.handle, "offset" = excluded."offset", position = excluded.position,
         loaded = excluded.loaded, "schema" = coalesce(excluded."schema", shapes."schema");
   end if;
+  if batch ? 'refetched' and batch ->> 'table' = 'client_progress' then
+    -- The server may have been restored: what it acknowledged before is sent again unless it says so once more (core/overlay.ts, O7).
+    update sync.replica set ack_seq = 0, ack_lsn = null, ack_mutation = null;
+    update sync.outbox set state = 'pending' where state = 'accepted' and seq > 0;
+  end if;
   if batch ? 'ack_seq' then
-    update sync.replica set ack_seq = (batch ->> 'ack_seq')::bigint, ack_lsn = (batch ->> 'ack_lsn')::numeric
+    update sync.replica set ack_seq = (batch ->> 'ack_seq')::bigint, ack_lsn = (batch ->> 'ack_lsn')::numeric,
+        ack_mutation = (batch ->> 'ack_mutation')::uuid
       where ack_seq <= (batch ->> 'ack_seq')::bigint;
     update sync.outbox set state = 'accepted' where state = 'pending' and seq <= (batch ->> 'ack_seq')::bigint and seq > 0;
   end if;
@@ -381,7 +390,7 @@ begin
     update sync.outbox set seq = fresh, state = 'pending' where seq = old.seq;
     update sync.patches set seq = fresh where seq = old.seq;
   end loop;
-  update sync.replica set replica_id = new_id, next_seq = fresh + 1, ack_seq = 0, ack_lsn = null;
+  update sync.replica set replica_id = new_id, next_seq = fresh + 1, ack_seq = 0, ack_lsn = null, ack_mutation = null;
   perform set_config('sync.applying', 'on', true);
   delete from client_progress;
   delete from mutation_results;

@@ -14,23 +14,9 @@ import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '../schema/tables.ts'
 import type { Changes } from './contract.ts'
 import { toCopy } from './copy.ts'
+import { type BatchAck, type Place, ROWS_PER_TRANSACTION, type TextRow } from './core/pull.ts'
 
-export type TextRow = Record<string, string | null>
-
-export interface Place {
-  readonly handle: string
-  /** Of the last message applied, `<lsn>_<op>`; `0_inf`: the whole snapshot, and nothing after it. */
-  readonly offset: string
-  /** The shape has brought everything up to here. */
-  readonly position: bigint
-  readonly schema?: string | undefined
-}
-
-/** An acknowledgement that a batch of `client_progress` brings. */
-export interface BatchAck {
-  readonly seq: number
-  readonly lsn: bigint | undefined
-}
+export type { BatchAck, Place, TextRow }
 
 export interface Batch {
   readonly table: TableName
@@ -39,6 +25,8 @@ export interface Batch {
   /** Missing while a snapshot is being read: its position counts only when it is complete (R1). */
   readonly place?: Place | undefined
   readonly ack?: BatchAck | undefined
+  /** It replaces what was there (a refetch). */
+  readonly refetched?: boolean
 }
 
 export interface Applier {
@@ -54,8 +42,6 @@ export interface Applier {
   idle(): Promise<void>
 }
 
-/** Rows of one transaction: few enough that a local write never waits long behind it. */
-export const ROWS_PER_TRANSACTION = 1_000
 /** More ids than this are reported as `many`. */
 export const NAMED_IDS = 1_000
 
@@ -175,7 +161,7 @@ export function createApplier(db: PGlite, onApplied: (changes: Changes, batches:
       }),
     swap: (table, place, ack) =>
       add(undefined, async () => {
-        const batch: Batch = { table, upserts: [], deletes: [], place, ack }
+        const batch: Batch = { table, upserts: [], deletes: [], place, ack, refetched: true }
         await db.transaction(async (tx) => {
           await tx.query(`select sync."swap_${table}"()`)
           await tx.query('select sync.keep_position($1::jsonb)', [JSON.stringify(toPayload(batch))])
@@ -190,7 +176,7 @@ export function createApplier(db: PGlite, onApplied: (changes: Changes, batches:
 
 const sizeOf = (batch: Batch): number => batch.upserts.length + batch.deletes.length
 
-const toPayload = ({ table, upserts, deletes, place, ack }: Batch): Record<string, unknown> => ({
+const toPayload = ({ table, upserts, deletes, place, ack, refetched }: Batch): Record<string, unknown> => ({
   table,
   upserts,
   deletes,
@@ -201,7 +187,8 @@ const toPayload = ({ table, upserts, deletes, place, ack }: Batch): Record<strin
     loaded: true,
     schema: place.schema ?? null,
   }),
-  ...(ack && { ack_seq: ack.seq, ack_lsn: ack.lsn?.toString() ?? null }),
+  ...(refetched && { refetched }),
+  ...(ack && { ack_seq: ack.seq, ack_lsn: ack.lsn?.toString() ?? null, ack_mutation: ack.mutationId ?? null }),
 })
 
 /** `{table: [ids]}` as the SQL functions give it. */

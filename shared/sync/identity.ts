@@ -1,12 +1,10 @@
 /**
  * What a database knows of itself when it is opened: whose it is, how much of it is loaded, what waits in its outbox.
- *
- * I1 The replica id is minted once per database. A database with another guard than the one it remembers is a copy and gets a new id; what is pending
- *    in it is numbered anew (two writers must never share numbers).
- * I2 A database is of one person or gateway and of one workspace, for ever.
+ * What follows from it is decided by `core/identity.ts` (I1–I3).
  */
 import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '../schema/tables.ts'
+import { foreignAck, identify, type Remembered } from './core/identity.ts'
 import type { OpenOptions } from './replica.ts'
 
 /** Mints the identity of this database once, or finds that it is a copy. */
@@ -16,31 +14,43 @@ export async function establishIdentity({ db, identity, environment, guard }: Op
     `insert into sync.replica (replica_id, tenant_id, kind, owner_id, guard) values ($1, $2, $3, $4, $5) on conflict do nothing`,
     [environment.randomUuid(), tenantId, kind, ownerId, guard ?? null],
   )
-  const { rows } = await db.query<{ replica_id: string; tenant_id: string; owner_id: string; guard: string | null }>(
-    'select replica_id, tenant_id, owner_id, guard from sync.replica',
+  const { rows } = await db.query<
+    Remembered & { ackSeq: number; ackMutation: string | null; next: number; mutation: string | null }
+  >(
+    `select r.replica_id as "replicaId", r.tenant_id as "tenantId", r.owner_id as "ownerId", r.guard,
+       r.ack_seq::int8::float8 as "ackSeq", r.ack_mutation as "ackMutation", r.next_seq::float8 as next,
+       (select o.mutation_id from sync.outbox o where o.seq = r.ack_seq) as mutation
+     from sync.replica r`,
   )
   const known = rows[0]
   if (!known) throw new Error('The identity of the replica could not be stored.')
-  if (known.tenant_id !== tenantId || known.owner_id !== ownerId) {
-    throw new Error(
-      `This database belongs to another ${known.tenant_id === tenantId ? (kind === 'browser' ? 'person' : 'gateway') : 'workspace'}. Open another one for ${ownerId}.`,
-    )
+  const ack = { seq: known.ackSeq, lsn: undefined, mutationId: known.ackMutation ?? undefined }
+  const found = identify(
+    known,
+    { tenantId, ownerId, kind, guard },
+    foreignAck(ack, { next: known.next, mutationId: known.mutation ?? undefined }),
+  )
+  switch (found.type) {
+    case 'foreign':
+      throw new Error(found.message)
+    case 'same':
+      return known.replicaId
+    case 'remember_guard':
+      await db.query('update sync.replica set guard = $1', [found.guard])
+      return known.replicaId
+    case 'copy': {
+      const replicaId = environment.randomUuid()
+      environment.log('warn', 'This database is a copy of another one; it gets an identity of its own.', {
+        from: known.replicaId,
+        to: replicaId,
+      })
+      await db.transaction(async (tx) => {
+        await tx.query('select sync.remint($1)', [replicaId])
+        await tx.query('update sync.replica set guard = coalesce($1, guard)', [found.guard ?? null])
+      })
+      return replicaId
+    }
   }
-  if (guard === undefined || known.guard === guard) return known.replica_id
-  if (known.guard === null) {
-    await db.query('update sync.replica set guard = $1', [guard])
-    return known.replica_id
-  }
-  const replicaId = environment.randomUuid()
-  environment.log('warn', 'This database is a copy of another one; it gets an identity of its own.', {
-    from: known.replica_id,
-    to: replicaId,
-  })
-  await db.transaction(async (tx) => {
-    await tx.query('select sync.remint($1)', [replicaId])
-    await tx.query('update sync.replica set guard = $1', [guard])
-  })
-  return replicaId
 }
 
 export interface Counts {

@@ -81,6 +81,7 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
       }
     },
     sleep(ms, signal) {
+      if (ms <= 0) return Promise.resolve()
       return new Promise((resolve) => {
         const end = (): void => {
           clearTimeout(timer)

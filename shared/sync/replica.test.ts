@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Changes } from './contract.ts'
-import { type FoldablePatch, fold, type RowImage } from './fold.ts'
+import { type FoldablePatch, fold, type Values as RowImage } from './core/overlay.ts'
 import { exportOutbox, importOutbox } from './outbox.ts'
 import { createFakeServer, type FakeServer } from './testing/fake-server.ts'
 import {

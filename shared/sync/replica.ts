@@ -10,7 +10,7 @@
 import type { PGlite } from '@electric-sql/pglite'
 import type { Migration } from '../schema/migrations.ts'
 import { tables as schemaTables, type TableName, tableNames } from '../schema/tables.ts'
-import { type BatchAck, createApplier, toChanges } from './apply.ts'
+import { createApplier, toChanges } from './apply.ts'
 import type {
   Changes,
   Replica,
@@ -23,6 +23,8 @@ import type {
   WriteOptions,
   Written,
 } from './contract.ts'
+import { foreignAck } from './core/identity.ts'
+import type { BatchAck } from './core/pull.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { establishIdentity, loadedTables, readCounts } from './identity.ts'
 import { createLink, type TransportSignals } from './link.ts'
@@ -103,8 +105,6 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   const counts = await readCounts(db)
   const loaded = await loadedTables(db, tables)
   let rowsLoaded = 0
-  /** The newest mutation that we know to have made; plain SQL may have made a newer one. */
-  let madeSeq = 0
   let closed = false
   let renewing: Promise<void> | undefined
   let countTimer: ReturnType<typeof setTimeout> | undefined
@@ -144,6 +144,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   const readers = new Map<TableName, ShapeReader>()
   const settler = await createSettler({
     db,
+    replicaId: () => replicaId,
     tables,
     log,
     refresh: (table) => readers.get(table)?.refresh(),
@@ -178,17 +179,28 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   }
   const applier = createApplier(db, (changes, batches) => {
     notify(changes)
-    for (const { table, upserts, deletes, ack } of batches) {
+    for (const { table, upserts, deletes, ack, refetched } of batches) {
       housekeeping.changed(table, upserts.length + deletes.length)
-      if (ack) void acknowledged(ack)
+      if (refetched && table === 'client_progress') {
+        settler.forgot()
+        pusher?.poke()
+      }
+      if (ack) void acknowledged(ack, replicaId)
     }
   })
-  const acknowledged = async (ack: BatchAck): Promise<void> => {
+  /** I3 */
+  const acknowledged = async (ack: BatchAck, of: string): Promise<void> => {
     try {
-      const { rows } =
-        ack.seq <= madeSeq ? { rows: [] } : await db.query('select from sync.replica where next_seq <= $1', [ack.seq])
-      if (rows.length === 0) settler.acknowledged(ack)
-      else await becomeNew(`the server acknowledges mutation ${ack.seq} of this identity, which was never made here`)
+      const { rows } = await db.query<{ next: string; mutation: string | null }>(
+        'select next_seq::text as next, (select mutation_id from sync.outbox where seq = $1) as mutation from sync.replica where replica_id = $2',
+        [ack.seq, of],
+      )
+      const known = rows[0]
+      // An acknowledgement of a former identity.
+      if (!known) return
+      const foreign = foreignAck(ack, { next: Number(known.next), mutationId: known.mutation ?? undefined })
+      if (foreign) await becomeNew(foreign)
+      else settler.acknowledged(ack)
     } catch (error) {
       if (!closed) log('error', `An acknowledgement could not be taken in: ${messageOf(error)}`)
     }
@@ -207,7 +219,6 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   let copyFailed = false
 
   const recorded = (seq: number, changes: Changes, copy: string | null): void => {
-    madeSeq = seq
     settler.wrote(seq, [...changes.keys()])
     counts.pending++
     counts.oldestPendingAt ??= new Date(environment.now()).toISOString()
@@ -312,11 +323,10 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
     const next = environment.randomUuid()
     await db.query('select sync.remint($1)', [next])
     replicaId = next
-    madeSeq = 0
     await settler.reload()
     if (!closed) startReaders()
     await refreshCounts()
-    pusher?.poke()
+    pusher?.renewed(next)
   }
 
   pusher = createPusher({

@@ -1,21 +1,20 @@
 /**
- * One table's stream: reads its shape with Electric's client and hands batches to the applier, for as long as the replica is open.
+ * One table's stream as IO: reads its shape with Electric's client, carries out what `core/pull.ts` decides, for as long as the replica is open.
  *
- * R1 A stream always starts from the stored position.
- * R3 When applying fails, the stream is stopped and started again from the stored position, with back-off; no error gets past this module, so
- *    that the client's habit of rethrowing them in a microtask never ends a process.
- * R4 No answer of the server ends a stream for good: 401 and 403 wait for a new session, 400 leads to a refetch, the rest to a restart.
- * R6 Whatever starts from the beginning although rows are there is staged and swapped; the old rows stay readable until then.
+ * The rules R1, R3, R4 and R6 are those of core/pull.ts. Here on top:
+ * R3 No error gets past this module, so that the client's habit of rethrowing them in a microtask never ends a process.
  *
  * The client sees no rows (wire.ts): all values arrive as the text they were sent as (R7).
  */
 import { FetchError, ShapeStream } from '@electric-sql/client'
 import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '../schema/tables.ts'
-import { type Applier, type BatchAck, type Place, ROWS_PER_TRANSACTION, type TextRow } from './apply.ts'
+import type { Applier } from './apply.ts'
 import type { ReplicaEnvironment } from './contract.ts'
+import { newPace, paced, pauseMs } from './core/pace.ts'
+import { newPull, type Place, type PullEffect, type PullEvent, pull, type ShapeMessage } from './core/pull.ts'
 import { backoffMs, type Link } from './link.ts'
-import { createWire, type ShapeMessage } from './wire.ts'
+import { createWire } from './wire.ts'
 
 export interface ShapeReader {
   /** Asks for an up-to-date answer at once instead of waiting in the running long poll. */
@@ -48,42 +47,55 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
   const closing = new AbortController()
   let current: ShapeStream<Row> | undefined
   let receiving: Promise<void> | undefined
+  let state = newPull(table)
+  let said: string | undefined
+  let pace = newPace
+
+  const next = (event: PullEvent): readonly PullEffect[] => {
+    const { state: after, effects } = pull(state, event)
+    state = after
+    return effects
+  }
 
   const run = async (): Promise<void> => {
-    let failures = 0
-    let refetch = false
     while (!closing.signal.aborted) {
+      let restart: Restart | undefined
       try {
-        const ended = await readOnce(refetch)
+        restart = await readOnce()
         // Its failure, if it failed, is the reason why the stream ended.
         await receiving?.catch(() => undefined)
-        if (ended.applied) failures = 0
-        refetch = ended.refetch
-        if (!closing.signal.aborted)
-          log('warn', `Stream of ${table} starts again: ${ended.reason}`, { table, failures })
       } catch (error) {
-        log('error', `Stream of ${table} could not start: ${messageOf(error)}`, { table })
+        restart = restartOf(next({ type: 'failed', reason: messageOf(error) }))
       }
-      if (!closing.signal.aborted) await link.sleep(backoffMs(failures++), closing.signal)
+      if (closing.signal.aborted) return
+      if (restart) {
+        // The same trouble again and again is said once.
+        log(restart.reason === said ? 'debug' : 'warn', `Stream of ${table} starts again: ${restart.reason}`, { table })
+        said = restart.reason
+      }
+      await link.sleep(backoffMs(restart?.attempt ?? 0), closing.signal)
     }
   }
 
   /** Reads until something fails or the replica closes. */
-  const readOnce = async (refetch: boolean): Promise<{ reason: string; refetch: boolean; applied: boolean }> => {
-    const stored = refetch ? undefined : await storedPlace(options.db, table)
+  const readOnce = async (): Promise<Restart | undefined> => {
+    const stored = state.refetch ? undefined : await storedPlace(options.db, table)
+    next({ type: 'started', stored, hasRows: stored ? false : await hasRows(options.db, table) })
     const stopping = new AbortController()
     const signal = AbortSignal.any([closing.signal, stopping.signal])
-    const receiver = createReceiver(options, stored, stored ? false : await hasRows(options.db, table), signal)
-    let badRequest = false
-    let applied = false
     return new Promise((resolve) => {
-      const end = (reason: string): void => {
+      const end = (restart: Restart | undefined): void => {
+        if (stopping.signal.aborted) return
         stopping.abort()
         current = undefined
-        resolve({ reason, refetch: badRequest, applied })
+        resolve(restart)
       }
-      closing.signal.addEventListener('abort', () => end('closing'), { once: true })
-      if (closing.signal.aborted) return end('closing')
+      const fail = (error: unknown): void => {
+        const status = error instanceof FetchError ? error.status : undefined
+        end(restartOf(next({ type: 'failed', reason: messageOf(error), status })))
+      }
+      closing.signal.addEventListener('abort', () => end(undefined), { once: true })
+      if (closing.signal.aborted) return end(undefined)
       let schema: string | undefined
       const wire = createWire()
       const stream = new ShapeStream<Row>({
@@ -94,18 +106,29 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         signal,
         backoffOptions: { initialDelay: 250, maxDelay: 15_000, multiplier: 2 },
         fetchClient: async (input, init) => {
+          await link.sleep(pauseMs(pace), signal)
+          const asked = performance.now()
           const response = await patientFetch(link, input.toString(), init)
+          const { searchParams } = new URL(input.toString())
+          pace = paced(pace, {
+            offset: searchParams.get('offset'),
+            live: searchParams.has('live'),
+            status: response.status,
+            reached: response.headers.get('electric-offset'),
+            tookMs: performance.now() - asked,
+          })
           schema = response.headers.get('electric-schema') ?? schema
           return wire.withoutRows(response)
         },
         onError: async (error) => {
-          if (error instanceof FetchError && (error.status === 401 || error.status === 403)) {
-            if (error.status === 401) link.setUnauthorized(true)
-            await link.sleep(UNAUTHORIZED_RETRY_MS, signal)
-          } else {
-            badRequest = error instanceof FetchError && error.status === 400
-            end(messageOf(error))
+          const rights = error instanceof FetchError && (error.status === 401 || error.status === 403)
+          if (!rights) {
+            fail(error)
+            return {}
           }
+          const effects = next({ type: 'failed', reason: messageOf(error), status: error.status })
+          if (effects.some(({ type }) => type === 'set_unauthorized')) link.setUnauthorized(true)
+          await link.sleep(UNAUTHORIZED_RETRY_MS, signal)
           return {}
         },
       })
@@ -114,16 +137,59 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         async (messages) => {
           if (signal.aborted) return
           try {
-            receiving = receiver.receive(wire.take(messages), stream.shapeHandle ?? '', schema)
+            receiving = receive(wire.take(messages), stream.shapeHandle ?? '', schema, signal, end)
             await receiving
-            applied = true
           } catch (error) {
-            end(`applying failed: ${messageOf(error)}`)
+            end(restartOf(next({ type: 'failed', reason: `applying failed: ${messageOf(error)}` })))
           }
         },
-        (error) => end(messageOf(error)),
+        (error) => fail(error),
       )
     })
+  }
+
+  /** Carries out one answer's effects, in order; nothing more of them once the stream has ended. */
+  const receive = async (
+    messages: readonly ShapeMessage[],
+    handle: string,
+    schema: string | undefined,
+    signal: AbortSignal,
+    end: (restart: Restart | undefined) => void,
+  ): Promise<void> => {
+    const effects = next({ type: 'answered', messages, handle, schema, replicaId: options.replicaId() })
+    for (const effect of effects) {
+      signal.throwIfAborted()
+      if (effect.type === 'restart') return end(effect)
+      await carryOut(effect)
+    }
+    said = undefined
+    next({ type: 'applied' })
+  }
+
+  const carryOut = async (effect: PullEffect): Promise<void> => {
+    const { applier } = options
+    switch (effect.type) {
+      case 'begin_staging':
+        return applier.beginStaging(table)
+      case 'stage':
+        await applier.stage(table, effect.rows)
+        return options.onProgress(table, effect.rows.length)
+      case 'load':
+        await applier.load(table, effect.rows)
+        return options.onProgress(table, effect.rows.length)
+      case 'swap':
+        return applier.swap(table, effect.place, effect.ack)
+      case 'apply':
+        return applier.apply({ ...effect, table })
+      case 'loaded':
+        return options.onLoaded(table)
+      case 'reached':
+        return options.onPosition(table, effect.position)
+      case 'set_unauthorized':
+      case 'wait_for_rights':
+      case 'restart':
+        throw new Error(`${effect.type} is no effect of an answer`)
+    }
   }
 
   const finished = run()
@@ -142,132 +208,10 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
   }
 }
 
-/** Turns the messages of one stream into batches; applies nothing more once the stream has been stopped. */
-function createReceiver(
-  options: ShapeReaderOptions,
-  stored: Place | undefined,
-  rowsExist: boolean,
-  signal: AbortSignal,
-) {
-  const { applier, table } = options
-  let handle = stored?.handle
-  let position = stored?.position ?? 0n
-  let phase: 'snapshot' | 'live' = stored ? 'live' : 'snapshot'
-  let staging = !stored && rowsExist
-  let staged = false
-  let snapshotAck: BatchAck | undefined
+type Restart = Extract<PullEffect, { type: 'restart' }>
 
-  const refetch = (): void => {
-    phase = 'snapshot'
-    staging = true
-    staged = false
-    snapshotAck = undefined
-    position = 0n
-  }
-
-  const snapshotPart = async (rows: readonly TextRow[]): Promise<void> => {
-    signal.throwIfAborted()
-    if (staging && !staged) {
-      await applier.beginStaging(table)
-      staged = true
-    }
-    for (let start = 0; start < rows.length; start += ROWS_PER_TRANSACTION) {
-      const part = rows.slice(start, start + ROWS_PER_TRANSACTION)
-      signal.throwIfAborted()
-      if (staging) await applier.stage(table, part)
-      else await applier.load(table, part)
-      options.onProgress(table, part.length)
-    }
-    for (const row of rows) snapshotAck = ackOf(row, undefined) ?? snapshotAck
-  }
-
-  const snapshotEnd = async (schema: string | undefined): Promise<void> => {
-    await snapshotPart([])
-    signal.throwIfAborted()
-    const place: Place = { handle: handle ?? '', offset: '0_inf', position, schema }
-    if (staging) await applier.swap(table, place, snapshotAck)
-    else await applier.apply({ table, upserts: [], deletes: [], place, ack: snapshotAck })
-    phase = 'live'
-    staging = false
-    options.onLoaded(table)
-  }
-
-  /** `client_progress` is more than rows: it is where mutations are acknowledged. */
-  const ackOf = (row: TextRow, lsn: string | undefined): BatchAck | undefined =>
-    table === 'client_progress' && row['replica_id'] === options.replicaId() && row['last_seq']
-      ? { seq: Number(row['last_seq']), lsn: lsn === undefined ? undefined : BigInt(lsn) }
-      : undefined
-
-  const receive = async (
-    messages: readonly ShapeMessage[],
-    nowHandle: string,
-    schema: string | undefined,
-  ): Promise<void> => {
-    if (handle !== undefined && handle !== nowHandle && !messages.some(isMustRefetch)) refetch()
-    handle = nowHandle
-    const snapshot = new Map<string, TextRow>()
-    let live = new Map<string, TextRow | null>()
-    let offset: string | undefined
-    let highest = position
-    let ack: BatchAck | undefined
-
-    const flush = async (): Promise<void> => {
-      if (offset === undefined) return
-      signal.throwIfAborted()
-      const upserts = [...live.values()].filter((row) => row !== null)
-      const deletes = [...live].flatMap(([id, row]) => (row === null ? [id] : []))
-      await applier.apply({ table, upserts, deletes, place: { handle: nowHandle, offset, position, schema }, ack })
-      live = new Map()
-      offset = undefined
-      ack = undefined
-    }
-    const endSnapshot = async (): Promise<void> => {
-      await snapshotPart([...snapshot.values()])
-      snapshot.clear()
-      await snapshotEnd(schema)
-    }
-
-    for (const message of messages) {
-      const { operation, control, lsn, op_position: op, global_last_seen_lsn: seen } = message.headers
-      const row = message.value
-      if (row) {
-        const id = row['id']
-        if (typeof id !== 'string') throw new Error(`A message of ${table} has no id`)
-        if (typeof lsn !== 'string') {
-          if (phase === 'live') refetch()
-          snapshot.set(id, row)
-          continue
-        }
-        if (phase === 'snapshot') await endSnapshot()
-        live.delete(id)
-        live.set(id, operation === 'delete' ? null : row)
-        offset = `${lsn}_${op ?? 0}`
-        if (BigInt(lsn) > highest) highest = BigInt(lsn)
-        ack = ackOf(row, lsn) ?? ack
-        if (live.size >= ROWS_PER_TRANSACTION) await flush()
-      } else if (isMustRefetch(message)) {
-        snapshot.clear()
-        live.clear()
-        offset = undefined
-        refetch()
-      } else if (control === 'snapshot-end') {
-        if (phase === 'snapshot') await endSnapshot()
-      } else if (control === 'up-to-date') {
-        if (phase === 'snapshot') await endSnapshot()
-        if (typeof seen === 'string' && BigInt(seen) > highest) highest = BigInt(seen)
-        position = highest
-        await flush()
-        options.onPosition(table, position)
-      }
-    }
-    if (phase === 'snapshot' && snapshot.size > 0) await snapshotPart([...snapshot.values()])
-    await flush()
-  }
-
-  return { receive }
-}
-
-const isMustRefetch = ({ headers }: ShapeMessage): boolean => headers.control === 'must-refetch'
+const restartOf = (effects: readonly PullEffect[]): Restart | undefined =>
+  effects.find((effect): effect is Restart => effect.type === 'restart')
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

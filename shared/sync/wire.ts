@@ -6,18 +6,10 @@
  *
  * Y1 Rows and control messages keep their order: `take` gives back the whole list as the server sent it.
  * Y2 A batch that is no longer here (its answer was thrown away by the client) is an error, never an empty batch.
+ * Y3 An answer without messages, or that is none, is shown to the client as an overloaded server's: it would go on from the place that the headers
+ *    promise, and rows that were to come before it would be lost until the next start. So it asks again, later and later.
  */
-export interface ShapeMessage {
-  readonly key?: string
-  readonly value?: Record<string, string | null>
-  readonly headers: {
-    readonly operation?: 'insert' | 'update' | 'delete'
-    readonly control?: 'up-to-date' | 'must-refetch' | 'snapshot-end'
-    readonly lsn?: string
-    readonly op_position?: number
-    readonly global_last_seen_lsn?: string
-  }
-}
+import type { ShapeMessage } from './core/pull.ts'
 
 export interface Wire {
   /** The answer as the client shall see it. */
@@ -28,6 +20,10 @@ export interface Wire {
 
 /** The client reads at most two chunks ahead; what is older was thrown away. */
 const KEPT = 8
+
+/** Y3 */
+const UNUSABLE = (): Response =>
+  Response.json({ message: 'The answer has no messages in it, although at least one belongs there.' }, { status: 502 })
 
 export function createWire(): Wire {
   const batches = new Map<number, readonly ShapeMessage[]>()
@@ -40,8 +36,7 @@ export function createWire(): Wire {
       if (headers.has('electric-schema')) headers.set('electric-schema', '{}')
       const text = await response.text()
       const messages: unknown = JSON.parse(text)
-      // Anything else is the client's to complain about.
-      if (!Array.isArray(messages) || messages.length === 0) return new Response(text, { status: 200, headers })
+      if (!Array.isArray(messages) || messages.length === 0) return UNUSABLE()
       const batch = next++
       batches.set(batch, messages as ShapeMessage[])
       for (const old of batches.keys()) if (old <= batch - KEPT) batches.delete(old)

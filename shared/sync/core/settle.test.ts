@@ -1,8 +1,19 @@
 import { expect, test } from 'vitest'
-import { addAck, placeAcks, settleable } from './settle.ts'
+import {
+  type Acknowledgement,
+  addAck,
+  newSettle,
+  placeAcks,
+  type SettleEvent,
+  settle,
+  type Unsettled,
+  settleable as verdict,
+} from './settle.ts'
 
 const positions = (entries: Record<string, number>) =>
   new Map(Object.entries(entries).map(([table, at]) => [table, BigInt(at)]))
+const settleable = (unsettled: Unsettled[], acks: readonly Acknowledgement[], at: ReadonlyMap<string, bigint>) =>
+  verdict({ unsettled, acks, positions: at })
 const all = { tasks: 100, comments: 100, mutation_results: 100 }
 
 test('E1: a mutation waits for every shape that it touched', () => {
@@ -61,4 +72,53 @@ test('acknowledgements nobody waits for are dropped; of two for one seq the earl
   )
   expect(acks.map(({ seq }) => seq)).toEqual([2, 3])
   expect(addAck(acks, { seq: 3, lsn: 99n }, 2)).toEqual(acks)
+})
+
+const run = (events: readonly SettleEvent[]) => {
+  let state = newSettle('r1', ['tasks', 'client_progress', 'mutation_results'])
+  const effects = []
+  for (const event of events) {
+    const next = settle(state, event)
+    state = next.state
+    effects.push(...next.effects)
+  }
+  return { state, effects }
+}
+const wrote: SettleEvent = { type: 'wrote', seq: 1, tables: ['tasks'] }
+const acknowledged: SettleEvent = { type: 'acknowledged', ack: { seq: 1, lsn: 50n } }
+const reached = (table: string, at: bigint): SettleEvent => ({ type: 'reached', table, position: at })
+
+test('E4: a shape that lags behind an acknowledgement is watched, then asked', () => {
+  const { effects, state } = run([wrote, acknowledged])
+  expect(effects).toEqual([{ type: 'watch', afterMs: 50 }])
+  expect(settle(state, { type: 'looked' }).effects).toEqual([
+    { type: 'refresh', table: 'tasks' },
+    { type: 'refresh', table: 'mutation_results' },
+    { type: 'watch', afterMs: 1000 },
+  ])
+})
+
+test('E5: a settling that was begun under a former identity ends nothing of the new one', () => {
+  const { state, effects } = run([wrote, reached('tasks', 60n), reached('mutation_results', 60n), acknowledged])
+  expect(effects).toEqual([{ type: 'settle', replicaId: 'r1', upto: 1 }])
+  const renewed = settle(state, {
+    type: 'loaded',
+    replicaId: 'r2',
+    unsettled: [{ seq: 1, tables: ['tasks'] }],
+    acks: [],
+  })
+  const late = settle(renewed.state, { type: 'settled', replicaId: 'r1', upto: 1 })
+  expect(late.state.unsettled).toEqual([{ seq: 1, tables: ['tasks'] }])
+})
+
+test('E6: what was acknowledged before a restore does not settle anything after it', () => {
+  const { effects } = run([
+    wrote,
+    { type: 'applied', seqs: new Set([1]) },
+    acknowledged,
+    { type: 'forgot' },
+    reached('tasks', 90n),
+    reached('client_progress', 90n),
+  ])
+  expect(effects.filter(({ type }) => type === 'settle')).toEqual([])
 })

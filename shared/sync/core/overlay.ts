@@ -1,0 +1,288 @@
+/**
+ * What a replica's database holds and how it changes, pure: the rows that everybody reads, the server's version of those with pending changes, the
+ * outbox, and where each stream stands.
+ *
+ * In production this is SQL (migrations/0002_replica.sql, attach.ts), because only there is it one transaction with the change itself. This is the same
+ * thing to reason with: the simulation runs on it, and overlay.model.test.ts drives both with the same events and compares everything.
+ *
+ * O1 A row without pending changes is the server's version; with pending ones it is `fold(base, patches)`.
+ * O2 An insert makes the row; over a version that has already come (its own echo) it counts as an update.
+ * O3 An update of a row that the server no longer has shows nothing.
+ * O4 Ending a mutation and folding again is the exact undo of its patches.
+ * O5 What the server sends for a row with pending changes goes below them, never over them.
+ * O6 Numbers have no gaps, and an entry leaves the outbox only settled, or because a person gave it up.
+ * O7 Acknowledgements that are fetched anew replace what was known: what they don't cover is pending again (the server may have been restored).
+ */
+import type { BatchAck, Place, TextRow } from './pull.ts'
+
+export type Values = Readonly<Record<string, unknown>>
+
+export interface Patch {
+  readonly table: string
+  readonly id: string
+  readonly op: 'insert' | 'update' | 'delete'
+  readonly set: Values
+  readonly base: Values
+}
+
+export interface Entry {
+  /** Below zero: refused under a former identity; never sent as it is. */
+  readonly seq: number
+  readonly mutationId: string
+  readonly state: 'pending' | 'accepted' | 'rejected'
+  readonly hlc: string
+  readonly patches: readonly Patch[]
+  readonly code?: string | undefined
+}
+
+/** Keys of `rows`, `base` and `staging` are `table/id`. */
+export interface Overlay {
+  readonly replicaId: string
+  readonly next: number
+  readonly rows: ReadonlyMap<string, Values>
+  /** The server's version (null: it has none) of rows with patches that are not refused. */
+  readonly base: ReadonlyMap<string, Values | null>
+  readonly outbox: readonly Entry[]
+  readonly shapes: ReadonlyMap<string, Place>
+  readonly staging: ReadonlyMap<string, Values>
+  readonly ack: BatchAck | undefined
+}
+
+export interface OverlayBatch {
+  readonly table: string
+  readonly upserts: readonly TextRow[]
+  readonly deletes: readonly string[]
+  readonly place?: Place | undefined
+  readonly ack?: BatchAck | undefined
+}
+
+export type OverlayEvent =
+  /** A local transaction, as its captured patches; `set` of an update holds what was written, `base` is found here. */
+  | {
+      readonly type: 'wrote'
+      readonly mutationId: string
+      readonly hlc: string
+      readonly changes: readonly Pick<Patch, 'table' | 'id' | 'op' | 'set'>[]
+    }
+  | ({ readonly type: 'apply' } & OverlayBatch)
+  | { readonly type: 'load'; readonly table: string; readonly rows: readonly TextRow[] }
+  | { readonly type: 'begin_staging'; readonly table: string }
+  | { readonly type: 'stage'; readonly table: string; readonly rows: readonly TextRow[] }
+  | { readonly type: 'swap'; readonly table: string; readonly place: Place; readonly ack: BatchAck | undefined }
+  | { readonly type: 'accept'; readonly replicaId: string; readonly upto: number }
+  | { readonly type: 'realign'; readonly replicaId: string; readonly expected: number }
+  | { readonly type: 'settle'; readonly replicaId: string; readonly upto: number }
+  | { readonly type: 'remint'; readonly replicaId: string }
+  /** A person gave a refused mutation up. */
+  | { readonly type: 'discard'; readonly seq: number }
+
+export const newOverlay = (replicaId: string): Overlay => ({
+  replicaId,
+  next: 1,
+  rows: new Map(),
+  base: new Map(),
+  outbox: [],
+  shapes: new Map(),
+  staging: new Map(),
+  ack: undefined,
+})
+
+export function overlay(state: Overlay, event: OverlayEvent): Overlay {
+  switch (event.type) {
+    case 'wrote':
+      return wrote(state, event)
+    case 'apply':
+      return keepPlace(arrived(state, event.table, event.upserts, event.deletes), event)
+    case 'load':
+      return arrived(state, event.table, event.rows, [])
+    case 'begin_staging': {
+      const shapes = new Map(state.shapes)
+      shapes.delete(event.table)
+      return { ...state, staging: without(state.staging, event.table), shapes }
+    }
+    case 'stage': {
+      const staging = new Map(state.staging)
+      for (const row of event.rows) staging.set(keyOf(event.table, row['id'] ?? ''), row)
+      return { ...state, staging }
+    }
+    case 'swap':
+      return keepPlace(forgetAck(swapped(state, event.table), event.table), event)
+    case 'accept':
+      if (event.replicaId !== state.replicaId) return state
+      return withStates(state, (entry) =>
+        entry.state === 'pending' && entry.seq <= event.upto ? 'accepted' : entry.state,
+      )
+    case 'realign':
+      if (event.replicaId !== state.replicaId) return state
+      return withStates(state, (entry) =>
+        entry.state === 'rejected' ? 'rejected' : entry.seq < event.expected ? 'accepted' : 'pending',
+      )
+    case 'settle':
+      return event.replicaId === state.replicaId ? settled(state, event.upto) : state
+    case 'remint':
+      return reminted(state, event.replicaId)
+    case 'discard': {
+      const outbox = state.outbox.filter(({ seq, state: is }) => seq !== event.seq || is !== 'rejected')
+      return { ...state, outbox }
+    }
+  }
+}
+
+/** `local`: columns that only the server writes, as the writer saw them. */
+export type FoldablePatch = Pick<Patch, 'op' | 'set'> & { readonly local?: Values }
+
+/** What a reader sees: the server's version, then the patches in order (O1–O4). */
+export function fold(base: Values | undefined, patches: readonly FoldablePatch[]): Values | undefined {
+  let seen = base
+  for (const { op, set, local } of patches) {
+    if (op === 'insert' || seen !== undefined) seen = { ...seen, ...set, ...local }
+  }
+  return seen
+}
+
+export const keyOf = (table: string, id: string): string => `${table}/${id}`
+
+export const livePatches = ({ outbox }: Overlay, key: string): Patch[] =>
+  outbox.flatMap(({ state, patches }) =>
+    state === 'rejected' ? [] : patches.filter(({ table, id }) => keyOf(table, id) === key),
+  )
+
+function wrote(state: Overlay, { mutationId, hlc, changes }: OverlayEvent & { type: 'wrote' }): Overlay {
+  const rows = new Map(state.rows)
+  const base = new Map(state.base)
+  const patches: Patch[] = []
+  for (const { table, id, op, set } of changes) {
+    const key = keyOf(table, id)
+    const before = rows.get(key)
+    if (op === 'insert' ? before !== undefined : before === undefined) continue
+    const changed = Object.fromEntries(
+      Object.entries(set).filter(([column, value]) => value !== (before?.[column] ?? null)),
+    )
+    if (op === 'update' && Object.keys(changed).length === 0) continue
+    if (!base.has(key)) base.set(key, before ?? null)
+    const was = Object.fromEntries(Object.keys(changed).map((column) => [column, before?.[column] ?? null]))
+    patches.push({ table, id, op, set: changed, base: op === 'insert' ? {} : was })
+    rows.set(key, { ...before, ...changed })
+  }
+  if (patches.length === 0) return state
+  const entry: Entry = { seq: state.next, mutationId, state: 'pending', hlc, patches }
+  return { ...state, rows, base, next: state.next + 1, outbox: [...state.outbox, entry] }
+}
+
+/** O5 */
+function arrived(state: Overlay, table: string, upserts: readonly TextRow[], deletes: readonly string[]): Overlay {
+  const base = new Map(state.base)
+  const rows = new Map(state.rows)
+  const put = (id: string, row: Values | null): void => {
+    const key = keyOf(table, id)
+    if (base.has(key)) {
+      base.set(key, row)
+      show(rows, key, fold(row ?? undefined, livePatches(state, key)))
+    } else show(rows, key, row ?? undefined)
+  }
+  for (const id of deletes) put(id, null)
+  for (const row of upserts) put(row['id'] ?? '', row)
+  return { ...state, rows, base }
+}
+
+/** R6 */
+function swapped(state: Overlay, table: string): Overlay {
+  const prefix = `${table}/`
+  const rows = new Map(state.rows)
+  const base = new Map(state.base)
+  for (const key of state.base.keys()) if (key.startsWith(prefix)) base.set(key, state.staging.get(key) ?? null)
+  for (const key of state.rows.keys()) if (key.startsWith(prefix) && !state.staging.has(key)) rows.delete(key)
+  for (const [key, row] of state.staging) if (key.startsWith(prefix)) rows.set(key, row)
+  for (const [key, row] of base) {
+    if (key.startsWith(prefix)) show(rows, key, fold(row ?? undefined, livePatches(state, key)))
+  }
+  return { ...state, rows, base, staging: without(state.staging, table) }
+}
+
+/** O7 */
+const forgetAck = (state: Overlay, table: string): Overlay =>
+  table === 'client_progress'
+    ? withStates({ ...state, ack: undefined }, ({ state: is }) => (is === 'accepted' ? 'pending' : is))
+    : state
+
+/** R1: in the transaction of the rows. */
+function keepPlace(state: Overlay, { table, place, ack }: Pick<OverlayBatch, 'table' | 'place' | 'ack'>): Overlay {
+  const shapes = place ? new Map(state.shapes).set(table, place) : state.shapes
+  if (!ack) return { ...state, shapes }
+  const known = state.ack !== undefined && state.ack.seq > ack.seq
+  return withStates({ ...state, shapes, ack: known ? state.ack : ack }, (entry) =>
+    entry.state === 'pending' && entry.seq > 0 && entry.seq <= ack.seq ? 'accepted' : entry.state,
+  )
+}
+
+function settled(state: Overlay, upto: number): Overlay {
+  const ending = state.outbox.filter((entry) => entry.seq > 0 && entry.seq <= upto && entry.state !== 'rejected')
+  const outbox: Entry[] = []
+  for (const entry of state.outbox) {
+    if (!ending.includes(entry)) outbox.push(entry)
+    else {
+      const refusal = refusalOf(state, entry.seq)
+      if (refusal) outbox.push({ ...entry, state: 'rejected', code: refusal })
+    }
+  }
+  const next: Overlay = { ...state, outbox }
+  const rows = new Map(state.rows)
+  const base = new Map(state.base)
+  for (const key of new Set(ending.flatMap(({ patches }) => patches.map(({ table, id }) => keyOf(table, id))))) {
+    const live = livePatches(next, key)
+    show(rows, key, fold(base.get(key) ?? undefined, live))
+    if (live.length === 0) base.delete(key)
+  }
+  return { ...next, rows, base }
+}
+
+const refusalOf = ({ rows, replicaId }: Overlay, seq: number): string | undefined => {
+  for (const [key, row] of rows) {
+    if (!key.startsWith('mutation_results/')) continue
+    if (row['replica_id'] === replicaId && Number(row['seq']) === seq && row['outcome'] === 'rejected') {
+      return String(row['code'] ?? 'invalid')
+    }
+  }
+  return undefined
+}
+
+/** Pending ones from 1, refused ones below zero; what belonged to the old identity's streams is forgotten. */
+function reminted(state: Overlay, replicaId: string): Overlay {
+  const own = (key: string): boolean => key.startsWith('client_progress/') || key.startsWith('mutation_results/')
+  let fresh = 0
+  let aside = Math.min(0, ...state.outbox.map(({ seq }) => seq))
+  const outbox = state.outbox.map((entry): Entry => {
+    if (entry.seq < 0) return entry
+    if (entry.state === 'rejected') return { ...entry, seq: --aside }
+    return { ...entry, seq: ++fresh, state: 'pending' }
+  })
+  const shapes = new Map(state.shapes)
+  shapes.delete('client_progress')
+  shapes.delete('mutation_results')
+  return {
+    ...state,
+    replicaId,
+    next: fresh + 1,
+    ack: undefined,
+    outbox: [...outbox].sort((a, b) => a.seq - b.seq),
+    shapes,
+    rows: new Map([...state.rows].filter(([key]) => !own(key))),
+  }
+}
+
+const withStates = (state: Overlay, of: (entry: Entry) => Entry['state']): Overlay => ({
+  ...state,
+  outbox: state.outbox.map((entry) => {
+    if (entry.seq <= 0) return entry
+    const is = of(entry)
+    return is === entry.state ? entry : { ...entry, state: is }
+  }),
+})
+
+const show = (rows: Map<string, Values>, key: string, row: Values | undefined): void => {
+  if (row === undefined) rows.delete(key)
+  else rows.set(key, row)
+}
+
+const without = (rows: ReadonlyMap<string, Values>, table: string): Map<string, Values> =>
+  new Map([...rows].filter(([key]) => !key.startsWith(`${table}/`)))
