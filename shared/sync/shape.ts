@@ -50,6 +50,7 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
   let state = newPull(table)
   let said: string | undefined
   let pace = newPace
+  let pausing = false
 
   const next = (event: PullEvent): readonly PullEffect[] => {
     const { state: after, effects } = pull(state, event)
@@ -106,7 +107,7 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         signal,
         backoffOptions: { initialDelay: 250, maxDelay: 15_000, multiplier: 2 },
         fetchClient: async (input, init) => {
-          await link.sleep(pauseMs(pace), signal)
+          await pause(pauseMs(pace), signal)
           const asked = performance.now()
           const response = await patientFetch(link, input.toString(), init)
           const { searchParams } = new URL(input.toString())
@@ -146,6 +147,13 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         (error) => fail(error),
       )
     })
+  }
+
+  const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
+    if (ms === 0) return
+    pausing = true
+    await link.sleep(ms, signal)
+    pausing = false
   }
 
   /** Carries out one answer's effects, in order; nothing more of them once the stream has ended. */
@@ -195,7 +203,8 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
   const finished = run()
   return {
     refresh() {
-      const stream = current
+      // A stream that pauses is about to ask anyway; being refreshed again and again it never would.
+      const stream = pausing ? undefined : current
       // Rejects only when the stream ends meanwhile, and then there is nothing left to refresh.
       stream
         ?.forceDisconnectAndRefresh()
