@@ -13,7 +13,7 @@ import { createAdaptorServer } from '@hono/node-server'
 import { tableNames, tables } from '@hq/shared/schema/tables.ts'
 import { migrate, readMigrations } from './database/migrate.ts'
 import { createPool, type Pool } from './database/pool.ts'
-import { ensureTenant } from './database/seed.ts'
+import { ensureTenant, renewEpoch } from './database/seed.ts'
 import { offerLocalRegistration } from './gateways/gateways.ts'
 import { createApp } from './http/app.ts'
 import { createAccessChanges, type Env, type Log, type Services } from './http/context.ts'
@@ -75,7 +75,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     if (migrations.applied.length > 0) log('info', 'Migrated the database.', { applied: migrations.applied })
     const tenant = await ensureTenant(pool)
 
-    const source = await startSource(options, folder, log, stops)
+    const accessChanges = createAccessChanges()
+    let { epoch } = tenant
+    const onRestored = async (): Promise<void> => {
+      epoch = await renewEpoch(pool)
+      // Sessions, roles and replicas may be other ones now.
+      accessChanges.announce()
+    }
+    const source = await startSource(options, folder, log, stops, onRestored)
     const secure = options.publicUrl?.startsWith('https:') ?? false
     const auth = createAuth({
       pool,
@@ -83,7 +90,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       secure,
       onError: (message) => log('error', message),
     })
-    const accessChanges = createAccessChanges()
     const services: Services = {
       pool,
       auth,
@@ -91,7 +97,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       accessChanges,
       replicas: createReplicas(pool, accessChanges),
       tenantId: tenant.id,
-      epoch: tenant.epoch,
+      get epoch() {
+        return epoch
+      },
       version: VERSION,
       schemaVersion: migrations.version,
       log,
@@ -137,6 +145,7 @@ async function startSource(
   folder: string,
   log: Log,
   stops: (() => Promise<void> | void)[],
+  onRestored: () => Promise<void>,
 ): Promise<ShapeSource> {
   if (options.electricUrl) return createElectricProxy(options.electricUrl, options.electricSecret)
   const logger: Logger = {
@@ -150,6 +159,7 @@ async function startSource(
     dataDir: join(folder, 'shapes'),
     tables: replicatedTables(),
     logger,
+    onRestored,
   })
   stops.push(() => engine.stop())
   await engine.start()

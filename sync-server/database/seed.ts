@@ -29,3 +29,13 @@ export function ensureTenant(pool: Pool): Promise<Tenant> {
     return { id, epoch: String(state.rows[0]?.value) }
   })
 }
+
+/** The database was restored: everybody is told by a new epoch. Returns it. */
+export async function renewEpoch(pool: Pool): Promise<string> {
+  const { rows } = await pool.query<{ value: string }>(
+    `insert into server_state (key, value) values ('epoch', to_jsonb($1::text))
+     on conflict (key) do update set value = excluded.value returning value`,
+    [randomUUID()],
+  )
+  return String(rows[0]?.value)
+}

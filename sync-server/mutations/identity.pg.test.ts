@@ -95,7 +95,9 @@ test('acknowledgement names the mutation, on the read path too', async () => {
     member,
     `/v1/shape?table=client_progress&offset=-1&replica_id=${writer.replicaId}`,
   )
-  const rows = ((await shape.json()) as { value?: Record<string, string> }[]).flatMap(({ value }) => (value ? [value] : []))
+  const rows = ((await shape.json()) as { value?: Record<string, string> }[]).flatMap(({ value }) =>
+    value ? [value] : [],
+  )
   expect(rows).toMatchObject([{ last_seq: '2', last_mutation_id: second['mutation_id'] }])
 })
 

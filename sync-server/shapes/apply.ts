@@ -12,7 +12,7 @@ import { sameColumns, type Table } from './catalog.ts'
 import type { Session } from './database.ts'
 import { evaluateConditions } from './evaluate.ts'
 import { LAST, type Message, NOT_LAST } from './messages.ts'
-import type { Relation, TransactionPart } from './pgoutput.ts'
+import type { Relation, TransactionId, TransactionPart } from './pgoutput.ts'
 import type { Offset } from './protocol.ts'
 import { type HeldPart, type Shape, type Shapes, sees, type Visibility } from './shapes.ts'
 import type { LogBlock, Store } from './store.ts'
@@ -183,6 +183,7 @@ export const createApplier = (options: ApplierOptions) => {
   const applyBatch = (batch: readonly StreamItem[], verdicts: Verdicts | undefined): void => {
     let position = store.position()
     let restart = store.restartLsn()
+    let last: TransactionId | undefined
     const collected = createCollector(carried)
     for (const item of batch) {
       if (!isPart(item)) {
@@ -208,9 +209,10 @@ export const createApplier = (options: ApplierOptions) => {
         // The next commit can't be logged before this one's record ends.
         position = Math.max(item.commitLsn, item.endLsn - 1)
         restart = Math.max(restart, item.endLsn)
+        last = { xid: item.xid, commitLsn: item.commitLsn, committedAt: item.committedAt }
       }
     }
-    store.commit({ position, restart, blocks: collected.blocks })
+    store.commit({ position, restart, last, blocks: collected.blocks })
     for (const [shape, end] of collected.ends) {
       if (shape.state === 'dead') continue
       shape.end = end

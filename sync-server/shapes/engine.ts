@@ -59,6 +59,8 @@ export interface EngineOptions {
   readonly maintenanceMs?: number | undefined
   /** Log a newcomer has to read, in bytes, before a new snapshot is worth it. Default 4 MiB. */
   readonly compactBytes?: number | undefined
+  /** Called when the database, or `dataDir`, turns out to be an older copy of itself, or another one; before any client is sent back for it. */
+  readonly onRestored?: ((reason: string) => Promise<void>) | undefined
 }
 
 export interface EngineStatus {
@@ -186,6 +188,10 @@ export const createEngine = (options: EngineOptions): Engine => {
       onPart: applier.push,
       onProgress: (sentLsn) => applier.push({ sentLsn }),
       onConnect: applier.reset,
+      async onRestored(reason) {
+        logger.warn('the database was restored; all clients fetch anew', { reason })
+        await options.onRestored?.(reason)
+      },
       onEpoch: (reason) => {
         logger.info('a new log begins', { reason })
         recent.length = 0

@@ -33,9 +33,15 @@ export interface Change {
   readonly isComplete: boolean
 }
 
-export interface TransactionPart {
+/** Tells a transaction from any other that a restored database may have in its place. */
+export interface TransactionId {
   readonly xid: number
   readonly commitLsn: number
+  /** Microseconds, by the clock of Postgres. */
+  readonly committedAt: number
+}
+
+export interface TransactionPart extends TransactionId {
   /** Where the stream goes on after this transaction; 0 while it is not final. */
   readonly endLsn: number
   readonly isFinal: boolean
@@ -48,7 +54,7 @@ export interface DecoderOptions {
   /** Whether anybody wants the rows of this table; asked for each change. */
   readonly isWanted: (relationOid: number) => boolean
   /** Called when a transaction begins, before any of its changes. */
-  readonly onBegin: (xid: number) => void
+  readonly onBegin: (transaction: TransactionId) => void
   readonly onPart: (part: TransactionPart) => void
   readonly partBytes: number
 }
@@ -67,12 +73,13 @@ export const createDecoder = ({ isWanted, onBegin, onPart, partBytes }: DecoderO
   let inside = false
   let xid = 0
   let commitLsn = 0
+  let committedAt = 0
   let op = 0
   let bytes = 0
   let changes: Change[] = []
 
   const emit = (isFinal: boolean, endLsn: number): void => {
-    onPart({ xid, commitLsn, endLsn, isFinal, changes, bytes })
+    onPart({ xid, commitLsn, committedAt, endLsn, isFinal, changes, bytes })
     changes = []
     bytes = 0
   }
@@ -148,13 +155,13 @@ export const createDecoder = ({ isWanted, onBegin, onPart, partBytes }: DecoderO
       switch (reader.byte()) {
         case 0x42: // Begin
           commitLsn = reader.int64()
-          reader.skip(8)
+          committedAt = reader.int64()
           xid = reader.int32()
           inside = true
           op = 0
           changes = []
           bytes = 0
-          onBegin(xid)
+          onBegin({ xid, commitLsn, committedAt })
           return
         case 0x43: // Commit
           reader.skip(1 + 8)

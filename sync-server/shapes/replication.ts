@@ -3,11 +3,15 @@
  *
  *  1. The slot is acknowledged only up to what `durable` returned.
  *  2. A new epoch begins (all shapes forgotten) when the slot is not the one that the store has followed without a gap: it is
- *     missing or lost, is ahead of the store, or the database is another one, on another timeline, or older than the store.
+ *     missing or lost, is ahead of the store, or the database is another one, on another timeline, or older than the store; or when
+ *     the store's folder is a copy.
  *  3. After any failure it connects again, with growing, jittered delays, until stopped.
  *  4. While the stream is paused nothing more is read from the socket.
+ *  5. `started` resolves when the database is known to go on from the log (continuity.ts); if it doesn't,
+ *     a new epoch begins.
  */
 import pg from 'pg'
+import { type Continuity, checkContinuity, Divergence } from './continuity.ts'
 import { clientConfig, sqlState } from './database.ts'
 import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from './identifiers.ts'
 import { createDecoder, type TransactionPart } from './pgoutput.ts'
@@ -24,6 +28,8 @@ export interface ReplicationOptions {
   readonly logger: Logger
   readonly isWanted: (relationOid: number) => boolean
   readonly onBegin: (xid: number) => void
+  /** The database, or the store's folder, is an older copy of itself, or another one. The new epoch waits for it. */
+  readonly onRestored: (reason: string) => Promise<void>
   readonly onPart: (part: TransactionPart) => void
   readonly onProgress: (sentLsn: number) => void
   /** The stream begins (again) at the store's position: forget what was not applied. */
@@ -69,6 +75,8 @@ export const startReplication = (options: ReplicationOptions): Replication => {
   let paused = false
   let received = 0
   let stopping = false
+  /** What the stream has shown of the database: only a new epoch helps. */
+  let divergence: string | undefined
   let wake: () => void = () => undefined
   const firstStart = Promise.withResolvers<void>()
   firstStart.promise.catch(() => undefined)
@@ -104,26 +112,35 @@ export const startReplication = (options: ReplicationOptions): Replication => {
     }
     try {
       await client.connect()
-      await prepare(client, options)
+      const from = await prepare(client, options, divergence)
+      divergence = undefined
       if (stopping) return
       options.onConnect()
       const connection = (client as unknown as { connection: CopyConnection }).connection
       current = { client, connection }
       let heard = Date.now()
       received = store.restartLsn()
-      const decoder = createDecoder({ ...options, partBytes: PART_BYTES })
+      const continuity = checkContinuity(store, from)
+      const decoder = createDecoder({
+        ...options,
+        partBytes: PART_BYTES,
+        onBegin(transaction) {
+          continuity.began(transaction)
+          options.onBegin(transaction.xid)
+        },
+      })
       connection.on('copyData', ({ chunk }) => {
         heard = Date.now()
         try {
-          receive(chunk, decoder)
+          receive(chunk, decoder, continuity)
         } catch (error) {
+          if (error instanceof Divergence) divergence = error.message
           ended.reject(error)
         }
       })
-      const from = formatLsn(store.restartLsn())
       state = 'streaming'
       const copying = client.query(
-        `START_REPLICATION SLOT ${quoteIdentifier(options.slot)} LOGICAL ${from} (proto_version '1', publication_names ${quoteLiteral(quoteIdentifier(options.publication))})`,
+        `START_REPLICATION SLOT ${quoteIdentifier(options.slot)} LOGICAL ${formatLsn(from)} (proto_version '1', publication_names ${quoteLiteral(quoteIdentifier(options.publication))})`,
       )
       copying.then(() => ended.resolve(), ended.reject)
       if (paused) connection.stream.pause()
@@ -133,7 +150,9 @@ export const startReplication = (options: ReplicationOptions): Replication => {
       }, STATUS_MS)
       // A refusal (slot in use) comes at once; silence means that the stream has begun.
       await Promise.race([ended.promise, new Promise((resolve) => setTimeout(resolve, 50))])
-      logger.info('following the database', { slot: options.slot, from })
+      sendStatus(true)
+      await Promise.race([ended.promise, continuity.certain])
+      logger.info('following the database', { slot: options.slot, from: formatLsn(from) })
       firstStart.resolve()
       await ended.promise
     } finally {
@@ -149,11 +168,12 @@ export const startReplication = (options: ReplicationOptions): Replication => {
   }
   let abortCurrent: (reason: string) => void = () => undefined
 
-  const receive = (chunk: Buffer, decoder: ReturnType<typeof createDecoder>): void => {
+  const receive = (chunk: Buffer, decoder: ReturnType<typeof createDecoder>, continuity: Continuity): void => {
     if (chunk[0] === 0x77) {
       decoder.push(chunk.subarray(25))
     } else if (chunk[0] === 0x6b) {
       const sentLsn = readLsn(chunk, 1)
+      if (!decoder.isInside()) continuity.reached(sentLsn)
       received = Math.max(received, sentLsn)
       if (!decoder.isInside() && sentLsn - 1 > store.position()) options.onProgress(sentLsn)
       if (chunk[17] === 1) sendStatus(false)
@@ -174,6 +194,7 @@ export const startReplication = (options: ReplicationOptions): Replication => {
           error instanceof SetupError ? error : setupError(error, options.slot, Date.now() - begun > BUSY_SLOT_MS)
         if (fatal) firstStart.reject(fatal)
         if (!stopping) logger.warn('the replication stream ended; connecting again', { reason })
+        if (error instanceof Divergence) continue
       }
       if (stopping) break
       // Full jitter, so that many servers do not come back at once; the first try comes quickly.
@@ -249,7 +270,12 @@ const readLsn = (buffer: Buffer, at: number): number => buffer.readUInt32BE(at) 
 
 type Rows = Record<string, string | null>[]
 
-const prepare = async (client: pg.Client, options: ReplicationOptions): Promise<void> => {
+/** Returns from where to read: where the slot stands. */
+const prepare = async (
+  client: pg.Client,
+  options: ReplicationOptions,
+  divergence: string | undefined,
+): Promise<number> => {
   const { slot, publication, tables, store, logger, onEpoch } = options
   const rows = async (sql: string): Promise<Rows> => (await client.query(sql)).rows as Rows
   const level = (await rows('show wal_level'))[0]?.['wal_level']
@@ -280,8 +306,12 @@ const prepare = async (client: pg.Client, options: ReplicationOptions): Promise<
     `select active, confirmed_flush_lsn::text as confirmed, to_json(s) ->> 'wal_status' as wal_status, plugin, database
      from pg_replication_slots s where slot_name = ${quoteLiteral(slot)}`,
   )
-  const reason = gapReason(found, epoch, store, parseLsn(system['xlogpos'] as string))
-  if (reason === undefined) return
+  const gap = divergence
+    ? { reason: divergence, restored: true }
+    : gapOf(found, epoch, store, parseLsn(system['xlogpos'] as string))
+  if (gap === undefined) return parseLsn(found?.['confirmed'] as string)
+  const { reason, restored } = gap
+  if (restored) await options.onRestored(reason)
   if (found) {
     if (found['active'] === 't')
       throw Object.assign(new Error(`the replication slot ${slot} is in use`), { code: '55006' })
@@ -299,29 +329,43 @@ const prepare = async (client: pg.Client, options: ReplicationOptions): Promise<
     }
     throw error
   }
-  store.beginEpoch(epoch, parseLsn(created[0]?.['consistent_point'] as string))
+  const start = parseLsn(created[0]?.['consistent_point'] as string)
+  store.beginEpoch(epoch, start)
   onEpoch(reason)
+  return start
 }
 
+interface Gap {
+  readonly reason: string
+  /** Not only the stream has a gap: the data may be older than what clients have seen. */
+  readonly restored: boolean
+}
+
+const lost = (reason: string): Gap => ({ reason, restored: false })
+const restored = (reason: string): Gap => ({ reason, restored: true })
+
 /** Why the store's log can't be continued from this slot; `undefined` when it can. */
-const gapReason = (
+const gapOf = (
   found: Record<string, string | null> | undefined,
   epoch: { systemId: string; timeline: string; database: string; slot: string },
   store: Store,
   present: number,
-): string | undefined => {
+): Gap | undefined => {
   const known = store.epoch()
-  if (!known) return 'there is no log yet'
-  if (known.systemId !== epoch.systemId || known.database !== epoch.database) return 'this is another database'
-  if (known.timeline !== epoch.timeline) return 'the database was restored or promoted'
-  if (known.slot !== epoch.slot) return 'another slot was chosen'
-  if (!found) return 'the replication slot is gone'
+  if (!known) return lost('there is no log yet')
+  if (known.systemId !== epoch.systemId || known.database !== epoch.database)
+    return restored('this is another database')
+  if (known.timeline !== epoch.timeline) return restored('the database was restored or promoted')
+  if (present < store.restartLsn()) return restored('the database is older than the log: it was restored')
+  if (store.isCopy()) return restored('the folder of the log is a copy: it was moved or restored')
+  if (known.slot !== epoch.slot) return lost('another slot was chosen')
+  if (!found) return lost('the replication slot is gone')
   if (found['plugin'] !== 'pgoutput' || found['database'] !== epoch.database)
-    return 'the replication slot is another one'
-  if (found['wal_status'] === 'lost' || !found['confirmed']) return 'Postgres has dropped the log that the slot needs'
-  if (present < store.restartLsn()) return 'the database is older than the log: it was restored'
+    return lost('the replication slot is another one')
+  if (found['wal_status'] === 'lost' || !found['confirmed'])
+    return lost('Postgres has dropped the log that the slot needs')
   if (parseLsn(found['confirmed']) > store.restartLsn())
-    return 'the log is older than the slot: its folder was restored'
+    return restored('the log is older than the slot: its folder was restored')
   return undefined
 }
 

@@ -7,10 +7,12 @@
  *  3. Blocks beyond the stored position are the beginning of a transaction whose end never came: `open` deletes them.
  *  4. The file is locked: a second process on the same folder is refused.
  *  5. A handle is never given out twice: the clock part of the last one is stored, and only grows.
+ *  6. A folder that was copied or restored is told by its file: inode and time of birth, which no copy keeps.
  */
-import { closeSync, fdatasync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, fdatasync, mkdirSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { TransactionId } from './pgoutput.ts'
 import type { Offset } from './protocol.ts'
 
 /** Consecutive messages of one transaction in one shape, as JSON joined by commas. */
@@ -42,6 +44,8 @@ export interface Commit {
   readonly position: number
   /** Where the stream goes on. */
   readonly restart: number
+  /** The last whole transaction, if there is a further one. */
+  readonly last?: TransactionId | undefined
   readonly blocks: ReadonlyMap<number, readonly LogBlock[]>
 }
 
@@ -111,6 +115,9 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
   let position = numberOf('position')
   let restart = numberOf('restart')
   let durable = 0
+  let last = readLast(meta('last'))
+  const { ino, birthtimeNs } = statSync(file, { bigint: true })
+  const guard = `${ino}-${birthtimeNs}`
   let lastStamp = numberOf('stamp')
   let lastShape = Math.max(
     numberOf('shape'),
@@ -152,6 +159,13 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
     dataDir,
     position: () => position,
     restartLsn: () => restart,
+    /** The last whole transaction that was applied in this epoch. */
+    lastTransaction: (): TransactionId | undefined => last,
+    /** Whether the folder is another than the one that the epoch began in (6). */
+    isCopy: (): boolean => {
+      const known = meta('guard')
+      return known !== undefined && known !== guard
+    },
 
     epoch: (): Epoch | undefined => {
       const text = meta('epoch')
@@ -165,9 +179,12 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
         setMeta.run('epoch', JSON.stringify(epoch))
         setMeta.run('position', String(at))
         setMeta.run('restart', String(at))
+        setMeta.run('last', '')
+        setMeta.run('guard', guard)
       })
       position = at
       restart = at
+      last = undefined
       durable = 0
     },
 
@@ -179,9 +196,11 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
         insertAll(commit.blocks)
         setMeta.run('position', String(commit.position))
         setMeta.run('restart', String(commit.restart))
+        if (commit.last) setMeta.run('last', JSON.stringify(commit.last))
       })
       position = commit.position
       restart = commit.restart
+      last = commit.last ?? last
     },
 
     /** Deletes what a broken stream left behind its last whole transaction. */
@@ -314,6 +333,9 @@ export const openStore = (dataDir: string, now: () => number = Date.now) => {
     },
   }
 }
+
+const readLast = (text: string | undefined): TransactionId | undefined =>
+  text ? (JSON.parse(text) as TransactionId) : undefined
 
 // SQLite has no integer for infinity; no transaction has this many operations.
 const UNBOUNDED = 2 ** 52

@@ -5,10 +5,12 @@
  *     const postgres = await startTestPostgres()
  *     try { …new pg.Client({ connectionString: postgres.url })… } finally { await postgres.stop() }
  */
+import { execFile } from 'node:child_process'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../database/embedded.ts'
 
 export interface TestPostgres {
@@ -17,6 +19,16 @@ export interface TestPostgres {
   readonly port: number
   /** Stops the server and starts it again on the same data and port. */
   restart(): Promise<void>
+  /** SIGKILL to all its processes at once. `restart` brings it back. */
+  kill(): Promise<void>
+  /** Stops it for a while, in order. `restart` brings it back. */
+  halt(): Promise<void>
+  /** Copies the data of a server that was halted. Returns what `restore` takes. */
+  copy(): Promise<string>
+  /** Puts a halted server back to a copy. */
+  restore(copy: string): Promise<void>
+  /** Runs a halted server on another port, where nobody expects it. */
+  aside<T>(work: (url: string) => Promise<T>): Promise<T>
   /** Stops the server and deletes its data. Safe to call twice. */
   stop(): Promise<void>
 }
@@ -27,6 +39,9 @@ export interface TestPostgresOptions {
   /** Where its messages go; default: nowhere. */
   readonly onLog?: (line: string) => void
 }
+
+/** Owners and times are kept, which Node's own copying does not do. */
+const run = promisify(execFile)
 
 const SETTINGS = {
   max_connections: '100',
@@ -52,19 +67,51 @@ export const startTestPostgres = async (options: TestPostgresOptions = {}): Prom
     throw error
   }
   const { url, port } = server
+  const data = await realpath(join(home, 'postgres'))
+  let copies = 0
+  const halt = async (): Promise<void> => {
+    const running = server
+    server = undefined
+    await running?.stop()
+  }
   return {
     url,
     port,
     async restart() {
-      await server?.stop()
+      await halt()
       server = await start(port)
+      if (server.port !== port) throw new Error(`port ${port} was taken meanwhile`)
     },
-    async stop() {
+    halt,
+    async kill() {
       const running = server
       server = undefined
-      await running?.stop()
+      if (!running) return
+      // The child leads a process group of its own.
+      process.kill(-running.pid, 'SIGKILL')
+      await running.exited
+    },
+    async copy() {
+      const copy = `${data}-copy-${++copies}`
+      await run('cp', ['-a', data, copy])
+      return copy
+    },
+    async restore(copy) {
+      await run('rm', ['-rf', data])
+      await run('cp', ['-a', copy, data])
+    },
+    async aside(work) {
+      const other = await start(0)
+      try {
+        return await work(other.url)
+      } finally {
+        await other.stop()
+      }
+    },
+    async stop() {
+      await halt()
       // Under a private temporary folder the data lies elsewhere, behind a link.
-      const data = await realpath(join(home, 'postgres')).catch(() => home)
+      for (let n = 1; n <= copies; n++) await rm(`${data}-copy-${n}`, { recursive: true, force: true })
       await rm(data, { recursive: true, force: true })
       await rm(home, { recursive: true, force: true })
     },
