@@ -11,6 +11,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { uuidV7 } from '@hq/shared/domain/ids.ts'
+import type { Migration } from '@hq/shared/schema/migrations.ts'
 import { LockedError, openNodeReplica, readMigrations } from '@hq/shared/sync/adapter-node.ts'
 import type { Replica } from '@hq/shared/sync/contract.ts'
 import { lockFile } from '@hq/shared/sync/lock.ts'
@@ -48,6 +49,8 @@ export interface DaemonOptions<Runtimes extends RuntimeRegistry = RuntimeRegistr
   /** Aborted: stop, at any time. */
   readonly signal: AbortSignal
   readonly heartbeatMs?: number
+  /** Default: those of this checkout. */
+  readonly migrations?: readonly Migration[]
   readonly registration?: { readonly lookMs?: number; readonly patienceMs?: number }
 }
 
@@ -88,7 +91,7 @@ export async function startGateway<Runtimes extends RuntimeRegistry>(
     const credentials = await obtainCredentials({ config, log, signal, ...options.registration })
     log.addSecret?.(credentials.token)
     signal.throwIfAborted()
-    const replica = await openReplica(config, credentials, log, undo)
+    const replica = await openReplica(options, credentials, undo)
     signal.throwIfAborted()
     const context = await makeContext(options, credentials, replica, stopping.signal)
     undo.push({ name: 'outbox', run: () => flush(replica) })
@@ -120,9 +123,8 @@ function takeLock(home: string): () => void {
 }
 
 async function openReplica(
-  config: GatewayConfig,
+  { config, log, migrations = readMigrations() }: Pick<DaemonOptions, 'config' | 'log' | 'migrations'>,
   credentials: Credentials,
-  log: Log,
   undo: { name: string; run: () => unknown }[],
 ): Promise<Replica> {
   const headers = { authorization: `Bearer ${credentials.token}` }
@@ -139,7 +141,7 @@ async function openReplica(
   const replica = await openNodeReplica({
     directory: join(config.home, 'replica'),
     seed: SEED,
-    migrations: readMigrations(),
+    migrations,
     identity: { kind: 'gateway', ownerId: credentials.gateway_id, tenantId: credentials.tenant_id },
     serverUrl: credentials.url,
     environment: { now: Date.now, randomUuid: randomUUID, fetch: transport.fetch, log },

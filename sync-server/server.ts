@@ -25,7 +25,7 @@ import { attachSyncSockets } from './http/sync-socket.ts'
 import { createPush } from './mutations/push.ts'
 import { createAuth } from './people/auth.ts'
 import { createAuthenticate } from './people/principal.ts'
-import { createEngine } from './shapes/engine.ts'
+import { createEngine, type EngineOptions } from './shapes/engine.ts'
 import type { Logger } from './shapes/protocol.ts'
 
 export interface ServerOptions {
@@ -42,6 +42,10 @@ export interface ServerOptions {
   /** The built app. */
   readonly appFolder?: string | undefined
   readonly log?: Log | undefined
+  /** Retention and maintenance of the embedded shape engine; for tests that don't wait a week. */
+  readonly shapes?: Pick<EngineOptions, 'retentionMs' | 'retentionBytes' | 'maintenanceMs' | 'compactBytes'> | undefined
+  /** Folder of the migrations; for tests of a version to come. */
+  readonly migrations?: string | undefined
 }
 
 export interface RunningServer {
@@ -71,7 +75,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       onError: (error) => log('warn', 'An idle database connection was lost.', { error: error.message }),
     })
     stops.push(() => pool.end())
-    const migrations = await migrate(pool, await readMigrations())
+    const migrations = await migrate(pool, await readMigrations(options.migrations))
     if (migrations.applied.length > 0) log('info', 'Migrated the database.', { applied: migrations.applied })
     const tenant = await ensureTenant(pool)
 
@@ -160,6 +164,7 @@ async function startSource(
     tables: replicatedTables(),
     logger,
     onRestored,
+    ...options.shapes,
   })
   stops.push(() => engine.stop())
   await engine.start()

@@ -14,7 +14,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -82,14 +82,19 @@ export interface TestServer {
   rows<T = Record<string, unknown>>(sql: string, params?: unknown[]): Promise<T[]>
   /** SIGKILL. */
   kill(): Promise<void>
-  /** Starts it again on the same data and port. */
-  start(): Promise<void>
+  /** Starts it again on the same data and port. `env`: for this process and later ones (server-process.ts). */
+  start(env?: Readonly<Record<string, string>>): Promise<void>
   /** Ends everything. */
   stop(): Promise<void>
 }
 
+export interface TestServerOptions {
+  readonly appFolder?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
 /** A server with nobody in it yet, serving the app as built now. */
-export async function startTestServer(options: { readonly appFolder?: string } = {}): Promise<TestServer> {
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const home = await mkdtemp(join(tmpdir(), 'hq-test-home-'))
   const appFolder = options.appFolder ?? (await copyOfApp(home))
   const postgres = await startTestPostgres()
@@ -97,6 +102,7 @@ export async function startTestServer(options: { readonly appFolder?: string } =
   // Stopping Postgres ends idle connections; that is no error here.
   pool.on('error', () => undefined)
   let child: ChildProcess | undefined
+  let own = options.env ?? {}
   let url = ''
   let port = 0
   const server: TestServer = {
@@ -106,9 +112,11 @@ export async function startTestServer(options: { readonly appFolder?: string } =
     postgres,
     home,
     rows: async <T>(sql: string, params: unknown[] = []) => (await pool.query(sql, params)).rows as T[],
-    async start() {
+    async start(more = {}) {
+      own = { ...own, ...more }
       const env = {
         ...process.env,
+        ...own,
         TEST_DATABASE_URL: postgres.url,
         TEST_HOME: home,
         TEST_PORT: String(port),
@@ -170,6 +178,10 @@ export interface Device {
   reopen(path?: string): Promise<void>
   /** Ends the browser only; `reopen` starts it again. */
   quit(): Promise<void>
+  /** SIGKILL to the browser and all its processes; `reopen` starts it again. Linux only. */
+  kill(): Promise<void>
+  /** Where the browser keeps its profile. */
+  readonly profile: string
   close(): Promise<void>
 }
 
@@ -232,6 +244,21 @@ export async function openDevice(server: TestServer, options: DeviceOptions = {}
       // A page that spins never closes by itself; the browser goes with the profile then.
       await within(15_000, 'Chromium ends', closing?.close() ?? Promise.resolve())
     },
+    profile,
+    async kill() {
+      const killed = context
+      context = undefined
+      page = undefined
+      const gone = killed && new Promise((resolve) => killed.once('close', resolve))
+      for (const pid of processesOf(profile)) {
+        try {
+          process.kill(pid, 'SIGKILL')
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+        }
+      }
+      await within(15_000, 'the killed browser is gone', gone ?? Promise.resolve())
+    },
     async reopen(path = '/') {
       if (context) await device.quit()
       await launch()
@@ -245,6 +272,21 @@ export async function openDevice(server: TestServer, options: DeviceOptions = {}
   await launch()
   return device
 }
+
+/** Processes of the browser with this profile; its children end with it. */
+const processesOf = (profile: string): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--user-data-dir=${profile}\0`)
+          ? [Number(pid)]
+          : []
+      } catch {
+        // It has ended since it was listed.
+        return []
+      }
+    })
 
 export const OWNER = {
   name: 'Olga Owner',

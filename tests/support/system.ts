@@ -10,7 +10,8 @@
  *
  * Browsers are opened with `openDevice` (browser.ts) on `system.server`, or on a network that can go wrong: `through(system.server, proxy)`.
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -54,6 +55,8 @@ export interface GatewayOptions {
   /** Where it finds the server; default: the server itself. */
   readonly url?: string
   readonly env?: Record<string, string>
+  /** Registered over HTTP, its credentials are in its folder, and it has never been started: `start` does that. */
+  readonly unstarted?: boolean
 }
 
 export interface System {
@@ -75,15 +78,17 @@ export interface System {
   stop(): Promise<void>
 }
 
-/** `browser`: builds and serves the app. `setUp: false`: nobody is there yet, the test does the first visit. */
-export async function startSystem(options: { browser?: boolean; setUp?: boolean } = {}): Promise<System> {
+/** `browser`: builds and serves the app. `env`: of the server's process (server-process.ts). `setUp: false`: nobody is there yet, the test does the first visit. */
+export async function startSystem(
+  options: { browser?: boolean; setUp?: boolean; env?: Readonly<Record<string, string>> } = {},
+): Promise<System> {
   const folder = await mkdtemp(join(tmpdir(), 'hq-system-'))
   // HQ_TEST_APP: an app that was built before, so that a test can be repeated while its sources change.
   const appFolder = options.browser ? process.env['HQ_TEST_APP'] : folder
   const gateways: Gateway[] = []
   const proxies: Network[] = []
   let owner: Person | undefined
-  const server = await startTestServer(appFolder ? { appFolder } : {})
+  const server = await startTestServer({ ...(appFolder && { appFolder }), ...(options.env && { env: options.env }) })
 
   const request: System['request'] = (caller, path, init = {}) =>
     fetch(server.url + path, {
@@ -127,15 +132,20 @@ export async function startSystem(options: { browser?: boolean; setUp?: boolean 
       return personOf(await post(path, { name, email, password: OWNER.password }), email, OWNER.password)
     },
     writer: (caller = system.owner) => createWriter(caller, newId(), request),
-    async gateway(slug, { url = server.url, env: own = {} } = {}) {
+    async gateway(slug, { url = server.url, env: own = {}, unstarted = false } = {}) {
       const made = await post('/v1/gateways/tokens', { label: slug }, system.owner)
       const { token } = (await made.json()) as { token: string }
-      const gateway = await startGateway(join(folder, slug), slug, {
-        HQ_SERVER_URL: url,
-        HQ_REGISTRATION_TOKEN: token,
-        ...own,
-      })
+      const home = join(folder, slug)
+      const env = { HQ_SERVER_URL: url, HQ_REGISTRATION_TOKEN: token, ...own }
+      if (unstarted) {
+        const answer = await post('/v1/gateways/register', { token, slug, label: slug })
+        await mkdir(home, { recursive: true, mode: 0o700 })
+        const credentials = { url, ...((await answer.json()) as object), slug }
+        await writeFile(join(home, 'credentials.json'), JSON.stringify(credentials), { mode: 0o600 })
+      }
+      const gateway = gatewayIn(home, slug, env)
       gateways.push(gateway)
+      if (!unstarted) await gateway.start()
       return gateway
     },
     async proxy() {
@@ -182,38 +192,43 @@ export async function startSystem(options: { browser?: boolean; setUp?: boolean 
   }
 }
 
-async function startGateway(home: string, slug: string, env: Record<string, string>): Promise<Gateway> {
+/** A gateway in this folder, which need not be there yet; not started. */
+export function gatewayIn(home: string, slug: string, env: Record<string, string>): Gateway {
   const former: GatewayProcess[] = []
   const launch = (more: Record<string, string>): GatewayProcess =>
     startGatewayProcess({ HQ_GATEWAY_HOME: home, HQ_GATEWAY_SLUG: slug, HQ_GATEWAY_LABEL: slug, ...more }, GATEWAY)
-  let current = launch(env)
-  await current.ready()
-  const { gateway_id: id } = JSON.parse(await readFile(join(home, 'credentials.json'), 'utf8')) as {
-    gateway_id: string
+  let current: GatewayProcess | undefined
+  const running = (): GatewayProcess => {
+    if (!current) throw new Error(`The gateway ${slug} was never started.`)
+    return current
   }
   const { HQ_REGISTRATION_TOKEN: _used, ...later } = env
   return {
-    id,
+    get id() {
+      const text = readFileSync(join(home, 'credentials.json'), 'utf8')
+      return (JSON.parse(text) as { gateway_id: string }).gateway_id
+    },
     slug,
     home,
     get process() {
-      return current
+      return running()
     },
-    text: () => [...former, current].map((each) => each.text()).join(''),
+    text: () => [...former, ...(current ? [current] : [])].map((each) => each.text()).join(''),
     async start(more = {}) {
-      await current.ended
-      former.push(current)
-      current = launch({ ...later, ...more })
-      await current.ready()
+      await current?.ended
+      if (current) former.push(current)
+      const started = launch({ ...(current ? later : env), ...more })
+      current = started
+      await started.ready()
     },
     async written() {
       const lines = (await readFile(join(home, 'replica.outbox.jsonl'), 'utf8')).split('\n')
       // What stands after the last line end is still being written.
       return lines.slice(0, -1).flatMap((line) => (JSON.parse(line) as { patches: Written[] }).patches)
     },
-    skipMinute: () => void process.kill(current.pid, 'SIGUSR2'),
-    kill: async () => void (await current.end('SIGKILL')),
-    end: async () => void (await current.end('SIGTERM')),
+    skipMinute: () => void process.kill(running().pid, 'SIGUSR2'),
+    kill: async () => void (await current?.end('SIGKILL')),
+    end: async () => void (await current?.end('SIGTERM')),
   }
 }
 
