@@ -151,7 +151,7 @@ async function startSource(
   stops: (() => Promise<void> | void)[],
   onRestored: () => Promise<void>,
 ): Promise<ShapeSource> {
-  if (options.electricUrl) return createElectricProxy(options.electricUrl, options.electricSecret)
+  if (options.electricUrl) return createElectricProxy(options.electricUrl, options.electricSecret, log)
   const logger: Logger = {
     debug: (message, fields) => log('debug', message, fields),
     info: (message, fields) => log('info', message, fields),
