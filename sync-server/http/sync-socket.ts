@@ -20,7 +20,7 @@ import {
   SYNC_SUBPROTOCOL,
 } from '@hq/shared/sync/protocol.ts'
 import { WebSocket, WebSocketServer } from 'ws'
-import { HttpError } from '../errors.ts'
+import { HttpError, knownError } from '../errors.ts'
 import type { ShapeResponse } from '../shapes/protocol.ts'
 import type { Env, Services } from './context.ts'
 import { isOwnHost, isOwnOrigin, type Site } from './security.ts'
@@ -204,7 +204,8 @@ async function respond(
     const response = await fetch(new Request(url, init), { inProcess: { principal, address } })
     return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() }
   } catch (error) {
-    if (error instanceof HttpError) return errorResponse(error)
+    const known = knownError(error)
+    if (known) return errorResponse(known)
     if (!signal.aborted)
       services.log('error', 'A request failed.', {
         path: path.split('?')[0],

@@ -23,7 +23,7 @@ import {
   type PushResult,
   pushRequestSchema,
 } from '@hq/shared/sync/protocol.ts'
-import { type Client, type Pool, sqlState, transaction } from '../database/pool.ts'
+import { type Client, isDatabaseAway, type Pool, sqlState, transaction } from '../database/pool.ts'
 import { HttpError } from '../errors.ts'
 import type { AccessChanges, Log } from '../http/context.ts'
 import type { Replicas } from '../http/replicas.ts'
@@ -60,27 +60,26 @@ export const createPush =
         if (request.touchesAccess) services.accessChanges.announce()
         return response
       } catch (error) {
-        const state = sqlState(error)
-        if (error instanceof HttpError || !state) throw error
+        if (error instanceof HttpError) throw error
+        const state = sqlState(error) ?? ''
         if (AGAIN.has(state) && attempt < TRIES) {
           await new Promise((later) => setTimeout(later, Math.random() * 50 * attempt))
           continue
         }
+        // What is left is a defect of ours.
+        if (!AGAIN.has(state) && !isDatabaseAway(error)) throw error
         services.log('error', 'A push could not be stored.', {
           state,
           error: error instanceof Error ? error.message : String(error),
         })
-        if (AGAIN.has(state) || /^(08|53|57)/.test(state)) {
-          const why = state === '53100' ? 'its disk is full' : 'its database is busy'
-          throw new HttpError(
-            503,
-            'busy',
-            `The server can't store changes just now: ${why}. They are kept here and sent again.`,
-            {},
-            { 'retry-after': '2' },
-          )
-        }
-        throw error
+        const why = state === '53100' ? 'its disk is full' : 'its database is busy'
+        throw new HttpError(
+          503,
+          'busy',
+          `The server can't store changes just now: ${why}. They are kept here and sent again.`,
+          {},
+          { 'retry-after': '2' },
+        )
       }
     }
   }
