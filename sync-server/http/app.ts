@@ -8,9 +8,10 @@
 import { LIMITS } from '@hq/shared/sync/protocol.ts'
 import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
-import { HttpError } from '../errors.ts'
+import { HttpError, knownError } from '../errors.ts'
 import type { Push } from '../mutations/push.ts'
 import { type Env, requirePrincipal, type Services } from './context.ts'
+import { deviceRoutes } from './routes-devices.ts'
 import { gatewayRoutes } from './routes-gateways.ts'
 import { peopleRoutes } from './routes-people.ts'
 import { isOwnHost, isOwnOrigin, isUnsafe, SECURITY_HEADERS, type Site } from './security.ts'
@@ -31,7 +32,8 @@ export function createApp({ site, services, serveShape, push, appFolder, health 
   const app = new Hono<Env>()
 
   app.onError((error, c) => {
-    if (error instanceof HttpError) return c.json(error.body, error.status, error.headers)
+    const known = knownError(error)
+    if (known) return c.json(known.body, known.status, known.headers)
     services.log('error', 'A request failed.', {
       method: c.req.method,
       path: c.req.path,
@@ -81,6 +83,7 @@ export function createApp({ site, services, serveShape, push, appFolder, health 
   app.get('/v1/health', (c) => c.json({ status: 'active', service: 'hq', version: services.version, ...health() }))
   app.route('/', peopleRoutes(services))
   app.route('/', gatewayRoutes(services))
+  app.route('/', deviceRoutes(services))
 
   app.all('/v1/shape', async (c) => {
     const principal = await requirePrincipal(c, services)

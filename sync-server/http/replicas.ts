@@ -77,5 +77,8 @@ async function load(
       'This device was removed from the workspace. What is not sent yet is kept on it; ask an admin to let it in again.',
     )
   if (row.stale)
-    await pool.query('update replicas set last_seen_at = now(), updated_at = now() where id = $1', [replicaId])
+    await pool.query(
+      'update replicas set last_seen_at = now(), updated_at = now(), label = coalesce($2, label) where id = $1',
+      [replicaId, label?.slice(0, 200) ?? null],
+    )
 }

@@ -15,6 +15,7 @@ import {
   type Corrections,
   type DatabaseIdentity,
   type FailureCode,
+  type ImportedChanges,
   type Phase,
   type Request,
   type RescuedChanges,
@@ -107,6 +108,11 @@ export class ReplicaConnection {
   /** Gives up what could not be made again; only ever because a person said so. */
   async forgetRescued(): Promise<void> {
     await this.#call({ kind: 'forget-rescued' })
+  }
+
+  /** Makes the changes of an exported file again. */
+  importChanges(lines: readonly string[]): Promise<ImportedChanges> {
+    return this.#call({ kind: 'import', lines }) as Promise<ImportedChanges>
   }
 
   /** Tries to reach the server now instead of waiting out a pause. */
@@ -208,7 +214,7 @@ export class ReplicaConnection {
     if (phase.name === 'failed') return Promise.reject(new ReplicaError('failed', phase.message))
     return new Promise((resolve, reject) => {
       const id = newId()
-      const limit = request.kind === 'rebuild' ? 120_000 : CALL_LIMIT_MS
+      const limit = request.kind === 'rebuild' || request.kind === 'import' ? 120_000 : CALL_LIMIT_MS
       const deadline = this.#everOpen ? Date.now() + limit : undefined
       const call: Waiting = { request, deadline, resolve, reject, timer: undefined }
       this.#waiting.set(id, call)

@@ -79,6 +79,7 @@ function openTab(locks: FakeLocks, disk: Disk, name: string): Tab {
     rebuild: async () => undefined,
     rescued: async () => ({ waiting: 0, failed: [] }),
     forgetRescued: async () => undefined,
+    importChanges: async () => ({ imported: 0, known: 0, failed: [] }),
     status: () => ({ ...UNKNOWN_STATUS, pending: disk.writes.size }),
     wake: () => undefined,
     close: async () => undefined,

@@ -22,6 +22,7 @@ import {
   type Changed,
   type Corrections,
   type Failure,
+  type ImportedChanges,
   type Phase,
   type Request,
   type RescuedChanges,
@@ -41,6 +42,7 @@ export interface Engine {
   rebuild(): Promise<void>
   rescued(): Promise<RescuedChanges>
   forgetRescued(): Promise<void>
+  importChanges(lines: readonly string[]): Promise<ImportedChanges>
   status(): SyncStatus
   wake(): void
   close(): Promise<void>
@@ -345,6 +347,8 @@ function perform(engine: Engine, { id, request }: Call): Promise<unknown> {
       return engine.rescued()
     case 'forget-rescued':
       return engine.forgetRescued()
+    case 'import':
+      return engine.importChanges(request.lines)
   }
 }
 

@@ -11,13 +11,14 @@
 import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '@hq/shared/schema/tables.ts'
 import type { Replica, SqlValue, Statement, SyncStatus, WriteOptions, Written } from '@hq/shared/sync/contract.ts'
+import type { Imported } from '@hq/shared/sync/outbox.ts'
 import { exportOutbox, importOutbox, openReplica } from '@hq/shared/sync/replica.ts'
 import type { Multiplexer } from '@hq/shared/sync/transport.ts'
 import type { Engine, EngineEvents } from './coordinator.ts'
 import { databaseName, isInstalled, remove } from './database-files.ts'
 import { type Device, openDevice } from './device.ts'
-import type { Changed, Corrections, DatabaseIdentity, RescuedChanges } from './messages.ts'
-import { OutboxCopies } from './outbox-copies.ts'
+import type { Changed, Corrections, DatabaseIdentity, ImportedChanges, RescuedChanges } from './messages.ts'
+import { mutationIdOf, OutboxCopies } from './outbox-copies.ts'
 import { environmentFor, MIGRATIONS, openTransport } from './platform.ts'
 import { chooseStorage, install, openInstalled } from './storage.ts'
 import { CLIENT_SCHEMA_SQL, FIND_WRITE, PRUNE_WRITES, RECORD_WRITE } from './writes.ts'
@@ -248,6 +249,15 @@ class BrowserEngine implements Engine {
     this.#announce(['sync'])
   }
 
+  async importChanges(lines: readonly string[]): Promise<ImportedChanges> {
+    const held = await this.#replica.query<{ mutation_id: string }>('select mutation_id from sync.outbox')
+    const here = new Set(held.map((row) => row.mutation_id))
+    const fresh = lines.filter((line) => !here.has(mutationIdOf(line)))
+    const { imported, failed } = await this.#guard(() => importOutbox(this.#replica, fresh.join('\n')))
+    this.#announce(['sync'])
+    return { imported, known: lines.length - fresh.length, failed: withLines(failed, fresh) }
+  }
+
   status(): SyncStatus {
     const status = this.#replica.status()
     return this.#rescuedWaiting === 0 ? status : { ...status, pending: status.pending + this.#rescuedWaiting }
@@ -274,11 +284,7 @@ class BrowserEngine implements Engine {
       const kept = await device.rescued(name)
       const lines = linesOf(kept?.lines)
       const { failed } = await importOutbox(this.#replica, lines.join('\n'))
-      const lost = failed.map(({ mutationId, reason }) => ({
-        line: lines.find((line) => line.includes(mutationId)) ?? mutationId,
-        reason,
-      }))
-      const all = [...(kept?.failed ?? []), ...lost]
+      const all = [...(kept?.failed ?? []), ...withLines(failed, lines)]
       await device.saveRescued(name, all.length > 0 ? { lines: '', failed: all } : undefined)
       this.#rescuedWaiting = 0
     } catch (error) {
@@ -334,5 +340,12 @@ const isCorruption = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === 'XX001' || error.code === 'XX002')
 
 const linesOf = (text: string | undefined): string[] => (text ?? '').split('\n').filter((line) => line.trim() !== '')
+
+/** The changes that could not be made again, whole, for a person to keep. */
+const withLines = (failed: Imported['failed'], lines: readonly string[]): ImportedChanges['failed'] =>
+  failed.map(({ mutationId, reason }) => ({
+    line: lines.find((line) => line.includes(mutationId)) ?? mutationId,
+    reason,
+  }))
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

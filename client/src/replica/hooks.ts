@@ -130,46 +130,6 @@ export function useSyncStatus(): SyncStatus {
   )
 }
 
-/** `pending`, `accepted`: not yet confirmed by the server (a hollow dot) · `rejected`: refused, a person must look (an amber edge). */
-export type RowState = 'pending' | 'accepted' | 'rejected'
-
-interface RowStateRow {
-  readonly table_name: string
-  readonly row_id: string
-  readonly state: RowState
-}
-
-const ROW_STATES = 'select table_name, row_id, state from sync.row_states'
-const ROW_STATE_TABLES: readonly WatchedTable[] = ['sync']
-
-/** The rows of a table that wait or were refused, by id; rows that are in sync are not in it. */
-export function useRowStates(table: TableName): ReadonlyMap<string, RowState> {
-  const { rows } = useRows<RowStateRow>(ROW_STATES, NO_PARAMS, { tables: ROW_STATE_TABLES })
-  return statesByTable(rows).get(table) ?? NO_STATES
-}
-
-const NO_STATES: ReadonlyMap<string, RowState> = new Map()
-const grouped = new WeakMap<readonly RowStateRow[], Map<string, Map<string, RowState>>>()
-
-/** Computed once for each result, however many rows of a list ask. */
-function statesByTable(rows: readonly RowStateRow[]): Map<string, Map<string, RowState>> {
-  let byTable = grouped.get(rows)
-  if (!byTable) {
-    byTable = new Map()
-    for (const row of rows) {
-      const states = byTable.get(row.table_name) ?? new Map<string, RowState>()
-      byTable.set(row.table_name, states.set(row.row_id, row.state))
-    }
-    grouped.set(rows, byTable)
-  }
-  return byTable
-}
-
-/** The state of one row; undefined when it is in sync. */
-export function useRowState(table: TableName, id: string): RowState | undefined {
-  return useRowStates(table).get(id)
-}
-
 /** What waits and what was refused, oldest first, with the means to deal with it. */
 export function useOutbox(): {
   readonly entries: readonly OutboxEntry[]

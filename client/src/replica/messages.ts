@@ -17,6 +17,8 @@ export type Request =
   | { readonly kind: 'rebuild' }
   | { readonly kind: 'rescued' }
   | { readonly kind: 'forget-rescued' }
+  /** Changes of an exported file, made again; those that this database still holds are left out. */
+  | { readonly kind: 'import'; readonly lines: readonly string[] }
 
 /** Other values for a rejected mutation: `{[table]: {[row id]: {[column]: value}}}`. */
 export type Corrections = Record<string, Record<string, Record<string, unknown>>>
@@ -65,6 +67,14 @@ export type StorageKind = 'opfs' | 'idb' | 'memory'
 /** Changes taken out of a database that was lost: how many wait for the first load to end, and which could not be made again. */
 export interface RescuedChanges {
   readonly waiting: number
+  readonly failed: readonly { readonly line: string; readonly reason: string }[]
+}
+
+/** What became of an imported file. */
+export interface ImportedChanges {
+  readonly imported: number
+  /** They already wait here. */
+  readonly known: number
   readonly failed: readonly { readonly line: string; readonly reason: string }[]
 }
 

@@ -2,6 +2,7 @@
 import type { Migration } from '@hq/shared/schema/migrations.ts'
 import type { ReplicaEnvironment } from '@hq/shared/sync/contract.ts'
 import { createMultiplexer, type Multiplexer, type WebSocketLike } from '@hq/shared/sync/transport.ts'
+import { deviceLabel } from './device-label.ts'
 import { newId } from './id.ts'
 
 const files = import.meta.glob<string>('../../../migrations/*.sql', { query: '?raw', import: 'default', eager: true })
@@ -23,9 +24,16 @@ export function openTransport(): Multiplexer {
   return transport
 }
 
+/** What this device is called in the list of devices. */
+const LABEL = deviceLabel(navigator.userAgent)
+
 export const environmentFor = (transport: Multiplexer): ReplicaEnvironment => ({
   now: Date.now,
   randomUuid: () => newId(),
-  fetch: transport.fetch,
+  fetch: (input, init = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('x-hq-label', LABEL)
+    return transport.fetch(input, { ...init, headers })
+  },
   log: (level, message, detail) => console[level](message, ...(detail ? [detail] : [])),
 })

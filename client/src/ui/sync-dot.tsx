@@ -7,8 +7,10 @@ export type SyncDotProps = {
   state: RowSync
   /** Why it was refused, or who else wrote. */
   reason?: string | undefined
-  /** Opens the reason (rejected, conflict). */
+  /** Leads to where the row's change can be seen and dealt with. */
   onOpen?: (() => void) | undefined
+  /** -1 inside the rows of a list that has the focus itself. */
+  tabIndex?: number | undefined
 }
 
 const WORDS: Record<Exclude<RowSync, 'synced'>, string> = {
@@ -18,7 +20,7 @@ const WORDS: Record<Exclude<RowSync, 'synced'>, string> = {
 }
 
 /** Hollow dot: waits. Amber square: rejected. Split circle: conflict. 12 px, so that a row keeps its place for it. */
-export function SyncDot({ state, reason, onOpen }: SyncDotProps) {
+export function SyncDot({ state, reason, onOpen, tabIndex }: SyncDotProps) {
   if (state === 'synced') return null
   const label = reason ? `${WORDS[state]}: ${reason}` : WORDS[state]
   const mark = (
@@ -52,8 +54,14 @@ export function SyncDot({ state, reason, onOpen }: SyncDotProps) {
   return (
     <button
       type="button"
-      onClick={onOpen}
-      className="inline-grid size-5 shrink-0 place-items-center rounded-sm hover:bg-surface-3 touch:size-11"
+      tabIndex={tabIndex}
+      onClick={(event) => {
+        // The row around it opens something else.
+        event.stopPropagation()
+        event.preventDefault()
+        onOpen()
+      }}
+      className="relative z-10 inline-grid size-5 shrink-0 place-items-center rounded-sm hover:bg-surface-3 touch:size-11"
     >
       {mark}
     </button>

@@ -6,6 +6,8 @@ export type Column<T> = {
   id: string
   header: string
   cell: (row: T) => ReactNode
+  /** After the cell and not part of its button: a sync mark. */
+  mark?: ((row: T) => ReactNode) | undefined
   align?: 'left' | 'right'
   /** CSS width; the rest shares what is left. */
   width?: string | undefined
@@ -92,14 +94,22 @@ export function Table<T>({ label, columns, rows, rowKey, sort, onSortChange, onO
                   )}
                 >
                   {i === 0 && onOpen ? (
-                    <button
-                      type="button"
-                      data-open
-                      onClick={() => onOpen(row)}
-                      className="block w-full truncate rounded-sm text-left after:absolute after:inset-0"
-                    >
-                      {column.cell(row)}
-                    </button>
+                    <div className="flex min-w-0 items-center gap-1">
+                      <button
+                        type="button"
+                        data-open
+                        onClick={() => onOpen(row)}
+                        className="block min-w-0 truncate rounded-sm text-left after:absolute after:inset-0"
+                      >
+                        {column.cell(row)}
+                      </button>
+                      {column.mark?.(row)}
+                    </div>
+                  ) : column.mark ? (
+                    <div className="flex min-w-0 items-center gap-1">
+                      <div className="min-w-0 truncate">{column.cell(row)}</div>
+                      {column.mark(row)}
+                    </div>
                   ) : (
                     <div className="truncate">{column.cell(row)}</div>
                   )}

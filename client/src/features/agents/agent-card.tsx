@@ -1,10 +1,9 @@
 import { Link } from '@tanstack/react-router'
-import { useRowState } from '../../replica/hooks.ts'
 import { AgentAvatar } from '../../ui/avatar.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { useNow } from '../../ui/relative-time.tsx'
 import { Status } from '../../ui/status.tsx'
-import { SyncDot } from '../../ui/sync-dot.tsx'
+import { MarkOf } from '../sync/row-mark.tsx'
 import { type AgentRow, emojiOf, money, teamOf } from './agent-query.ts'
 import { agentState } from './agent-state.ts'
 
@@ -12,20 +11,21 @@ import { agentState } from './agent-state.ts'
 export function AgentCard({ agent }: { agent: AgentRow }) {
   const now = useNow()
   const state = agentState(agent, now)
-  const sync = useRowState('agents', agent.id)
   const team = teamOf(agent)
   return (
-    <Link
-      to="/agents/$slug"
-      params={{ slug: agent.slug }}
-      className="group flex min-w-0 flex-col gap-3 rounded-card border border-line bg-surface-1 p-4 transition-colors hover:border-line-strong"
-    >
+    <article className="group relative flex min-w-0 flex-col gap-3 rounded-card border border-line bg-surface-1 p-4 transition-colors hover:border-line-strong has-[a:focus-visible]:border-line-strong">
       <div className="flex min-w-0 items-start gap-3">
         <AgentAvatar name={agent.name} emoji={emojiOf(agent)} size="xl" decorative />
         <div className="min-w-0 flex-1">
           <div className="flex min-w-0 items-center gap-1.5">
-            <span className="truncate text-lg font-semibold tracking-[-0.01em]">{agent.name}</span>
-            {sync && <SyncDot state={sync === 'rejected' ? 'rejected' : 'pending'} />}
+            <Link
+              to="/agents/$slug"
+              params={{ slug: agent.slug }}
+              className="truncate rounded-sm text-lg font-semibold tracking-[-0.01em] after:absolute after:inset-0"
+            >
+              {agent.name}
+            </Link>
+            <MarkOf table="agents" id={agent.id} />
           </div>
           <p className="line-clamp-2 text-text-2">{agent.description || `@${agent.slug}`}</p>
         </div>
@@ -37,6 +37,6 @@ export function AgentCard({ agent }: { agent: AgentRow }) {
         {team && <Badge>{team}</Badge>}
         <span className="nums ml-auto">{agent.tokens_month ? `${money(agent.cost_month)} this month` : ''}</span>
       </div>
-    </Link>
+    </article>
   )
 }

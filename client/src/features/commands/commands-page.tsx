@@ -10,6 +10,7 @@ import { Page } from '../../ui/shell/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { emojiOf } from '../agents/agent-query.ts'
+import { MarkOf } from '../sync/row-mark.tsx'
 import { CommandProgress } from './command-progress.tsx'
 import { actionName, COMMAND_STATUS, COMMAND_TABLES, COMMANDS_SQL, type CommandRow } from './command-query.ts'
 
@@ -25,7 +26,12 @@ export function CommandsPage() {
 }
 
 const columns: readonly Column<CommandRow>[] = [
-  { id: 'action', header: 'Command', cell: (row) => <span className="font-medium">{actionName(row.action)}</span> },
+  {
+    id: 'action',
+    header: 'Command',
+    cell: (row) => <span className="font-medium">{actionName(row.action)}</span>,
+    mark: (row) => <MarkOf table="agent_commands" id={row.id} />,
+  },
   {
     id: 'agent',
     header: 'Agent',

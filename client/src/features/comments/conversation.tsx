@@ -2,14 +2,15 @@
 import type { Row } from '@hq/shared/schema/tables.ts'
 import { Trash2 } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
-import { newId, useRowStates, useRows, useWrite } from '../../replica/hooks.ts'
+import { newId, useRows, useWrite } from '../../replica/hooks.ts'
 import type { Actor } from '../../ui/avatar.tsx'
 import { Button } from '../../ui/button.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
-import { SyncDot } from '../../ui/sync-dot.tsx'
 import { Timeline, type TimelineEvent } from '../../ui/timeline.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { pushUndo } from '../../ui/undo.ts'
+import { RowMarkView } from '../sync/row-mark.tsx'
+import { useRowMarks } from '../sync/row-marks.ts'
 import { type AuditRow, joined, type Names, sentence } from './activity.ts'
 import { Composer } from './composer.tsx'
 import { Markdown } from './markdown.tsx'
@@ -31,7 +32,6 @@ export interface ConversationProps {
   readonly names: Names
   /** Who hears of a comment without a mention. */
   readonly hint?: string | undefined
-  readonly onOpenSync: () => void
 }
 
 const PAGE = 60
@@ -42,12 +42,12 @@ const AUDIT = `select id, actor_type, actor_id, entity_type, entity_id, action, 
   order by occurred_at desc, id desc limit $2::int`
 
 export function Conversation(props: ConversationProps) {
-  const { entityType, entityId, tenantId, me, canWrite, mentionable, actor, names, hint, onOpenSync } = props
+  const { entityType, entityId, tenantId, me, canWrite, mentionable, actor, names, hint } = props
   const write = useWrite()
   const [limit, setLimit] = useState(PAGE)
   const comments = useRows<Comment>(COMMENTS, [entityId, limit + 1], { tables: ['comments'] })
   const audit = useRows<AuditRow>(AUDIT, [entityId, limit + 1], { tables: ['audit_log', 'entity_links'] })
-  const states = useRowStates('comments')
+  const marks = useRowMarks('comments')
   const more = comments.rows.length > limit || audit.rows.length > limit
 
   const remove = useCallback(
@@ -68,7 +68,6 @@ export function Conversation(props: ConversationProps) {
         : comment.actor_person_id
           ? actor('human', comment.actor_person_id)
           : undefined
-      const state = states.get(comment.id)
       list.push({
         id: comment.id,
         time: Date.parse(comment.created_at),
@@ -76,12 +75,7 @@ export function Conversation(props: ConversationProps) {
         actor: who,
         text: (
           <span className="inline-flex items-center gap-1">
-            {state && (
-              <SyncDot
-                state={state === 'rejected' ? 'rejected' : 'pending'}
-                {...(state === 'rejected' ? { onOpen: onOpenSync } : {})}
-              />
-            )}
+            <RowMarkView mark={marks.get(comment.id)} />
           </span>
         ),
         body: (
@@ -117,7 +111,7 @@ export function Conversation(props: ConversationProps) {
       })
     }
     return list.sort((a, b) => a.time - b.time || (a.id < b.id ? -1 : 1))
-  }, [comments.rows, audit.rows, states, limit, actor, names, mentionable, canWrite, me, onOpenSync, remove])
+  }, [comments.rows, audit.rows, marks, limit, actor, names, mentionable, canWrite, me, remove])
 
   const send = async (body: string, mentions: string[]) => {
     const id = newId()

@@ -10,6 +10,7 @@ import { RelativeTime, useNow } from '../../ui/relative-time.tsx'
 import { Page } from '../../ui/shell/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { isSilent } from '../agents/agent-state.ts'
+import { MarkOf } from '../sync/row-mark.tsx'
 
 type Gateway = Row<'gateways'> & { readonly agents: number; readonly waiting: number }
 
@@ -71,6 +72,7 @@ function GatewayCard({ gateway }: { gateway: Gateway }) {
     <article className="grid gap-3 rounded-card border border-line bg-surface-1 p-4">
       <header className="flex flex-wrap items-center gap-3">
         <h2 className="text-lg font-semibold">{gateway.label}</h2>
+        <MarkOf table="gateways" id={gateway.id} />
         {silent ? (
           <Status meaning="waiting" shape="off" label="Silent" />
         ) : pausing ? (

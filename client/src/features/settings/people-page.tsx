@@ -16,6 +16,7 @@ import { Select } from '../../ui/select.tsx'
 import { Page } from '../../ui/shell/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { MarkOf } from '../sync/row-mark.tsx'
 
 type Person = Row<'people'>
 type Role = Enum<'role'>
@@ -64,6 +65,7 @@ export function PeoplePage() {
             {
               id: 'name',
               header: 'Name',
+              mark: (person) => <MarkOf table="people" id={person.id} />,
               cell: (person) => (
                 <span className="flex min-w-0 items-center gap-2">
                   <PersonAvatar name={person.name} id={person.id} decorative />

@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import { ExternalLink, FileText } from 'lucide-react'
 import { type ReactNode, useId, useState } from 'react'
-import { useRow, useRowState, useWrite } from '../../replica/hooks.ts'
+import { useRow, useWrite } from '../../replica/hooks.ts'
 import { Avatar } from '../../ui/avatar.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
@@ -10,9 +10,9 @@ import { cx } from '../../ui/cx.ts'
 import { Menu } from '../../ui/menu.tsx'
 import { RelativeTime } from '../../ui/relative-time.tsx'
 import { Status } from '../../ui/status.tsx'
-import { SyncDot } from '../../ui/sync-dot.tsx'
 import { Textarea } from '../../ui/textarea.tsx'
 import { Markdown } from '../comments/markdown.tsx'
+import { MarkOf } from '../sync/row-mark.tsx'
 import {
   type Decision,
   type Deliverable,
@@ -23,7 +23,6 @@ import {
 } from './deliverables.ts'
 import type { Directory } from './directory.ts'
 import { plural } from './model.ts'
-import { syncOf } from './task-list.tsx'
 import { report } from './use-actions.ts'
 
 const DECIDE = `update entity_links set review_status = $2::text, review_note = $3::text, reviewed_by = $4::uuid, reviewed_at = now()
@@ -43,12 +42,11 @@ const WORDS: Record<Decision, { readonly button: string; readonly label: string;
   },
 }
 
-export function DeliverableCard(props: { deliverable: Deliverable; directory: Directory; onOpenSync: () => void }) {
-  const { deliverable, directory, onOpenSync } = props
+export function DeliverableCard(props: { deliverable: Deliverable; directory: Directory }) {
+  const { deliverable, directory } = props
   const { current, older } = deliverable
   const id = useId()
   const write = useWrite()
-  const sync = syncOf(useRowState('entity_links', current.id))
   const [deciding, setDeciding] = useState<Decision>()
   const [note, setNote] = useState('')
   const [problem, setProblem] = useState<string>()
@@ -88,7 +86,7 @@ export function DeliverableCard(props: { deliverable: Deliverable; directory: Di
           <FileText className="size-4 shrink-0 text-text-3" strokeWidth={1.75} aria-hidden="true" />
           <span className="truncate">{deliverableName(current)}</span>
         </h3>
-        {sync !== 'synced' && <SyncDot state={sync} {...(sync === 'rejected' ? { onOpen: onOpenSync } : {})} />}
+        <MarkOf table="entity_links" id={current.id} />
         <Status {...REVIEW[status]} />
         <span className="flex items-center gap-1.5 text-xs text-text-3">
           {by && <Avatar actor={by} size="xs" />}

@@ -19,20 +19,20 @@ import { Link } from '@tanstack/react-router'
 import { GripVertical, Plus, Trash2 } from 'lucide-react'
 import { type KeyboardEvent, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
-import { useRowStates, useRows } from '../../replica/hooks.ts'
+import { useRows } from '../../replica/hooks.ts'
 import { Avatar } from '../../ui/avatar.tsx'
 import { Checkbox } from '../../ui/checkbox.tsx'
 import { cx } from '../../ui/cx.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Menu } from '../../ui/menu.tsx'
-import { SyncDot } from '../../ui/sync-dot.tsx'
+import { RowMarkView } from '../sync/row-mark.tsx'
+import { type RowMark, useRowMarks } from '../sync/row-marks.ts'
 import type { TaskActions } from './actions.ts'
 import { choiceEntries } from './choices.tsx'
 import type { Directory } from './directory.ts'
 import { AssigneeMark, DueMark } from './marks.tsx'
 import { assigneeOf, type Task } from './model.ts'
 import { parseQuick } from './quick.ts'
-import { syncOf } from './task-list.tsx'
 import { report, toastUndo } from './use-actions.ts'
 
 type Subtask = Pick<
@@ -46,7 +46,7 @@ const SUBTASKS = `select id, title, status, sort_order, due_date, assignee_type,
 export function Subtasks(props: { task: Task; directory: Directory; actions: TaskActions; now: number }) {
   const { task, directory, actions, now } = props
   const { rows } = useRows<Subtask>(SUBTASKS, [task.id], { tables: ['tasks'], keepPrevious: false })
-  const states = useRowStates('tasks')
+  const marks = useRowMarks('tasks')
   const [adding, setAdding] = useState(false)
   const [text, setText] = useState('')
   const field = useRef<HTMLInputElement>(null)
@@ -112,7 +112,7 @@ export function Subtasks(props: { task: Task; directory: Directory; actions: Tas
                 directory={directory}
                 actions={actions}
                 now={now}
-                sync={syncOf(states.get(row.id))}
+                mark={marks.get(row.id)}
                 onMove={(by) => moveTo(row.id, index + by)}
               />
             ))}
@@ -154,10 +154,10 @@ function SubtaskLine(props: {
   directory: Directory
   actions: TaskActions
   now: number
-  sync: ReturnType<typeof syncOf>
+  mark: RowMark | undefined
   onMove: (by: 1 | -1) => void
 }) {
-  const { row, directory, actions, now, sync, onMove } = props
+  const { row, directory, actions, now, mark, onMove } = props
   const sort = useSortable({ id: row.id, disabled: !directory.canWrite })
   const closed = row.status === 'done' || row.status === 'cancelled'
   const actor = directory.actor(assigneeOf(row))
@@ -205,7 +205,7 @@ function SubtaskLine(props: {
       >
         {row.title}
       </Link>
-      {sync !== 'synced' && <SyncDot state={sync} />}
+      <RowMarkView mark={mark} />
       <DueMark task={row} zone={directory.zone} now={now} />
       <Menu
         label="Assignee"

@@ -2,19 +2,19 @@
 import { useNavigate } from '@tanstack/react-router'
 import { Ban, PackageCheck } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
-import { replica, useCount, useRowStates, useRows } from '../../replica/hooks.ts'
+import { replica, useCount, useRows } from '../../replica/hooks.ts'
 import { Board, type BoardColumn, type BoardMove } from '../../ui/board.tsx'
 import { useShortcuts } from '../../ui/keyboard.ts'
 import { useNow } from '../../ui/relative-time.tsx'
 import { StatusShape } from '../../ui/status.tsx'
-import { type RowSync, SyncDot } from '../../ui/sync-dot.tsx'
+import { RowMarkView } from '../sync/row-mark.tsx'
+import { type RowMark, useRowMarks } from '../sync/row-marks.ts'
 import type { TaskActions } from './actions.ts'
 import { type ChoiceKind, Chooser } from './choices.tsx'
 import type { Directory } from './directory.ts'
 import { AssigneeMark, DueMark, Label, PriorityMark, StatusMark, StreamDot, SubtaskCount } from './marks.tsx'
 import { STATUS, STATUSES, type TaskRow, type TaskStatus } from './model.ts'
 import type { Ordered } from './order.ts'
-import { syncOf } from './task-list.tsx'
 import { groupCounts, LIST_TABLES, type ListContext, windowRows } from './task-sql.ts'
 import { report } from './use-actions.ts'
 import { useChooser } from './use-chooser.ts'
@@ -60,7 +60,7 @@ export function TaskBoard({
   const navigate = useNavigate()
   const context = useListContext(directory)
   const now = useNow()
-  const states = useRowStates('tasks')
+  const marks = useRowMarks('tasks')
   const [first, setFirst] = useState<Partial<Record<string, number>>>({})
   const columns = [
     useColumn(view, context, 'todo', first['todo'] ?? 0),
@@ -135,7 +135,7 @@ export function TaskBoard({
         )}
         cardKey={(task) => task.id}
         cardLabel={(task) => `${task.title}, ${STATUS[task.status].label}`}
-        renderCard={(task) => <Card task={task} directory={directory} now={now} sync={syncOf(states.get(task.id))} />}
+        renderCard={(task) => <Card task={task} directory={directory} now={now} mark={marks.get(task.id)} />}
         onMove={(change) => void move(change).catch(report)}
         onOpen={(task) => void navigate({ to: '/tasks/$taskId', params: { taskId: task.id } })}
         onRange={onRange}
@@ -145,7 +145,8 @@ export function TaskBoard({
   )
 }
 
-function Card({ task, directory, now, sync }: { task: TaskRow; directory: Directory; now: number; sync: RowSync }) {
+function Card(props: { task: TaskRow; directory: Directory; now: number; mark: RowMark | undefined }) {
+  const { task, directory, now, mark } = props
   const stream = directory.stream(task.stream_id)
   const closed = task.status === 'done' || task.status === 'cancelled'
   return (
@@ -188,7 +189,7 @@ function Card({ task, directory, now, sync }: { task: TaskRow; directory: Direct
         ))}
         <SubtaskCount task={task} />
         <DueMark task={task} zone={directory.zone} now={now} className="ml-auto" />
-        {sync !== 'synced' ? <SyncDot state={sync} /> : task.conflicted && <SyncDot state="conflict" />}
+        <RowMarkView mark={mark} />
       </div>
     </div>
   )

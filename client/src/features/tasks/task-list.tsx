@@ -2,13 +2,14 @@
 import { useNavigate } from '@tanstack/react-router'
 import { ChevronDown, ChevronRight, Trash2 } from 'lucide-react'
 import { type ReactNode, useCallback, useEffect, useMemo, useState } from 'react'
-import { replica, useRowStates } from '../../replica/hooks.ts'
+import { replica } from '../../replica/hooks.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { usePersisted } from '../../ui/persisted.ts'
 import { useNow } from '../../ui/relative-time.tsx'
-import { type RowSync, syncEdge } from '../../ui/sync-dot.tsx'
+import { syncEdge } from '../../ui/sync-dot.tsx'
 import { type ListAction, VirtualList } from '../../ui/virtual-list.tsx'
+import { useRowMarks } from '../sync/row-marks.ts'
 import type { TaskActions } from './actions.ts'
 import { type ChoiceKind, Chooser } from './choices.tsx'
 import type { Directory } from './directory.ts'
@@ -21,10 +22,6 @@ import { report, toastUndo } from './use-actions.ts'
 import { useChooser } from './use-chooser.ts'
 import { useListContext, useTaskLines } from './use-lines.ts'
 import type { TaskView } from './view.ts'
-
-/** How a row stands with the server, as the kit says it. */
-export const syncOf = (state: 'pending' | 'accepted' | 'rejected' | undefined): RowSync =>
-  state === undefined ? 'synced' : state === 'rejected' ? 'rejected' : 'pending'
 
 type Line = { readonly heading: Group } | { readonly task: TaskRow }
 const isHeading = (line: Line): line is { readonly heading: Group } => 'heading' in line
@@ -53,7 +50,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
   const [closedText, setClosedText] = usePersisted<string>('tasks.closed', 'done cancelled closed')
   const closed = useMemo(() => new Set(closedText.split(' ')), [closedText])
   const { lines, groups, rowAt, onRange, total, ready, error } = useTaskLines(view, context, directory, closed)
-  const states = useRowStates('tasks')
+  const marks = useRowMarks('tasks')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [menu, setMenu] = useState<{ id: string; kind: RowMenuKind }>()
   const [editing, setEditing] = useState<string>()
@@ -96,7 +93,6 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
     },
     [actions],
   )
-  const openSync = useCallback(() => void navigate({ to: '/sync' }), [navigate])
   const choose = (kind: ChoiceKind) => (ids: readonly string[], line: Line | undefined) => {
     chooseFor(kind, ids, line && !isHeading(line) ? line.task.title : '')
   }
@@ -133,7 +129,7 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
         rowKey={keyOf}
         isHeader={isHeading}
         rowClass={(line) =>
-          isHeading(line) ? 'bg-bg border-b border-line' : syncEdge(syncOf(states.get(line.task.id)))
+          isHeading(line) ? 'bg-bg border-b border-line' : syncEdge(marks.get(line.task.id)?.state ?? 'synced')
         }
         onRange={onRange}
         selected={selected}
@@ -156,12 +152,11 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
               directory={directory}
               actions={actions}
               now={now}
-              sync={syncOf(states.get(line.task.id))}
+              mark={marks.get(line.task.id)}
               menu={menu?.id === line.task.id ? menu.kind : undefined}
               onMenu={closeMenu}
               editing={editing === line.task.id}
               onEdited={edited}
-              onSync={openSync}
             />
           )
         }

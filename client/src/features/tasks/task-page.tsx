@@ -2,7 +2,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { Copy, MoreHorizontal, RotateCcw, Trash2 } from 'lucide-react'
 import { useCallback, useMemo } from 'react'
-import { useById, useRow, useRowState, useRows, useSession } from '../../replica/hooks.ts'
+import { useById, useRows, useSession } from '../../replica/hooks.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
@@ -13,11 +13,12 @@ import { Menu } from '../../ui/menu.tsx'
 import { useNow } from '../../ui/relative-time.tsx'
 import { Page } from '../../ui/shell/page.tsx'
 import { StatusShape } from '../../ui/status.tsx'
-import { SyncDot } from '../../ui/sync-dot.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { RUNS_SQL, RunLine, type RunRow } from '../agents/run-line.tsx'
 import type { Names } from '../comments/activity.ts'
 import { Conversation } from '../comments/conversation.tsx'
+import { RowMarkView } from '../sync/row-mark.tsx'
+import { useRowMark } from '../sync/row-marks.ts'
 import type { TaskActions } from './actions.ts'
 import { Chooser } from './choices.tsx'
 import { DeliverableCard } from './deliverable-card.tsx'
@@ -30,7 +31,6 @@ import { Properties, PropertyChips } from './properties.tsx'
 import { BlockedBy, Relations, useRelated } from './relations.tsx'
 import { Subtasks } from './subtasks.tsx'
 import { TaskConflicts } from './task-conflicts.tsx'
-import { syncOf } from './task-list.tsx'
 import { TaskDescription, TaskTitle } from './task-text.tsx'
 import { TaskWhy } from './task-why.tsx'
 import { report, toastUndo, useTaskActions } from './use-actions.ts'
@@ -63,7 +63,7 @@ function Loaded({ task, directory, actions }: { task: Task; directory: Directory
   const { principal } = useSession()
   const now = useNow()
   const wide = useMedia('(min-width: 1100px)')
-  const sync = syncOf(useRowState('tasks', task.id))
+  const mark = useRowMark('tasks', task.id)
   const related = useRelated(task.id)
   const parent = useById<Task>('tasks', task.parent_id ?? undefined).row
   const links = useRows<EntityLink>(
@@ -73,7 +73,7 @@ function Loaded({ task, directory, actions }: { task: Task; directory: Directory
   ).rows
   const deliverables = useMemo(() => deliverablesOf(links), [links])
   const { chosen, choose, close } = useChooser()
-  const openSync = useCallback(() => void navigate({ to: '/sync' }), [navigate])
+  const openSync = () => void navigate({ to: '/sync', ...(mark && { hash: mark.anchor }) })
   const names = useNames(directory)
   const actor = useCallback((type: 'human' | 'agent', id: string) => directory.actor({ type, id }), [directory])
 
@@ -132,7 +132,7 @@ function Loaded({ task, directory, actions }: { task: Task; directory: Directory
         { label: 'Tasks', to: '/tasks' },
         ...(parent ? [{ label: parent.title, to: `/tasks/${parent.id}` }] : []),
       ]}
-      status={sync !== 'synced' && <SyncDot state={sync} {...(sync === 'rejected' ? { onOpen: openSync } : {})} />}
+      status={mark && <RowMarkView mark={mark} />}
       inspector={{ title: 'Details', content: facts }}
       actions={
         <Menu
@@ -175,7 +175,7 @@ function Loaded({ task, directory, actions }: { task: Task; directory: Directory
             It no longer shows in lists. What was said and done stays here.
           </Banner>
         )}
-        {sync === 'rejected' && <Rejected taskId={task.id} onOpen={openSync} />}
+        {mark?.state === 'rejected' && <Rejected reason={mark.reason} onOpen={openSync} />}
         <TaskConflicts task={task} directory={directory} actions={actions} />
         <div className="grid min-w-0 gap-2">
           <TaskTitle task={task} actions={actions} directory={directory} />
@@ -197,12 +197,7 @@ function Loaded({ task, directory, actions }: { task: Task; directory: Directory
               Deliverables
             </h2>
             {deliverables.map((deliverable) => (
-              <DeliverableCard
-                key={deliverable.current.id}
-                deliverable={deliverable}
-                directory={directory}
-                onOpenSync={openSync}
-              />
+              <DeliverableCard key={deliverable.current.id} deliverable={deliverable} directory={directory} />
             ))}
           </section>
         )}
@@ -218,7 +213,6 @@ function Loaded({ task, directory, actions }: { task: Task; directory: Directory
           actor={actor}
           names={names}
           hint={agent ? `${agent.name} hears of every comment here` : undefined}
-          onOpenSync={openSync}
         />
       </div>
       <Chooser chosen={chosen} onClose={close} actions={actions} directory={directory} />
@@ -271,12 +265,7 @@ function Runs({ taskId, directory }: { taskId: string; directory: Directory }) {
 }
 
 /** Why the server refused the newest change of this row, with the way to deal with it. */
-function Rejected({ taskId, onOpen }: { taskId: string; onOpen: () => void }) {
-  const { row } = useRow<{ message: string | null }>(
-    `select message from sync.row_states where table_name = 'tasks' and row_id = $1::uuid`,
-    [taskId],
-    { tables: ['sync'] },
-  )
+function Rejected({ reason, onOpen }: { reason: string | undefined; onOpen: () => void }) {
   return (
     <Banner
       meaning="warning"
@@ -289,7 +278,7 @@ function Rejected({ taskId, onOpen }: { taskId: string; onOpen: () => void }) {
     >
       <span className="inline-flex items-start gap-1.5">
         <StatusShape shape="triangle" meaning="warning" className="mt-[3px]" />
-        {row?.message ?? 'The reason stands on the sync page.'} Your change is kept until you decide.
+        {reason ?? 'The reason stands on the sync page.'} Your change is kept until you decide.
       </span>
     </Banner>
   )

@@ -6,7 +6,8 @@ import { Avatar } from '../../ui/avatar.tsx'
 import { cx } from '../../ui/cx.ts'
 import { Menu } from '../../ui/menu.tsx'
 import { StatusShape } from '../../ui/status.tsx'
-import { type RowSync, SyncDot } from '../../ui/sync-dot.tsx'
+import { RowMarkView } from '../sync/row-mark.tsx'
+import type { RowMark } from '../sync/row-marks.ts'
 import type { TaskActions } from './actions.ts'
 import { choiceEntries } from './choices.tsx'
 import type { Directory } from './directory.ts'
@@ -20,18 +21,17 @@ export interface TaskRowProps {
   readonly directory: Directory
   readonly actions: TaskActions
   readonly now: number
-  readonly sync: RowSync
+  readonly mark: RowMark | undefined
   /** Which of its menus is open; the others are plain buttons, so that a long list stays light. */
   readonly menu: RowMenuKind | undefined
   readonly onMenu: (menu: { id: string; kind: RowMenuKind } | undefined) => void
   readonly editing: boolean
   /** The title is done with: saved (text) or left as it was (undefined). */
   readonly onEdited: (id: string, title: string | undefined) => void
-  readonly onSync: (id: string) => void
 }
 
 export const TaskRowView = memo(function TaskRowView(props: TaskRowProps) {
-  const { task, directory, actions, now, sync, menu, onMenu, editing, onEdited, onSync } = props
+  const { task, directory, actions, now, mark, menu, onMenu, editing, onEdited } = props
   const stream = directory.stream(task.stream_id)
   const assignee = directory.actor(assigneeOf(task))
   const closed = task.status === 'done' || task.status === 'cancelled'
@@ -138,12 +138,7 @@ export const TaskRowView = memo(function TaskRowView(props: TaskRowProps) {
         assignee ? <Avatar actor={assignee} decorative /> : <AssigneeMark task={task} directory={directory} />,
       )}
       <span className="grid w-5 shrink-0 place-items-center touch:w-6">
-        {(sync !== 'synced' || task.conflicted) && (
-          <SyncDot
-            state={sync === 'synced' ? 'conflict' : sync}
-            {...(sync === 'pending' ? {} : { onOpen: () => onSync(task.id) })}
-          />
-        )}
+        <RowMarkView mark={mark} tabIndex={-1} />
       </span>
     </span>
   )
