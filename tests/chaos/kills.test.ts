@@ -42,7 +42,7 @@ describe('killed at any moment', () => {
 
   test('a gateway in its first start, again and again: it starts in the end, as the same', async () => {
     gateway = await system.gateway('one', { unstarted: true, env: { HQ_TEST_WRITER: 'gate' } })
-    for (let round = 0; round < rounds(3); round++) {
+    for (let round = 0; round < rounds(2); round++) {
       const starting = begin(gateway.start())
       await pause(chance.between(150, 2_500))
       await gateway.kill()
@@ -59,7 +59,7 @@ describe('killed at any moment', () => {
   test('server and gateway, also while they start: nothing acknowledged is lost, half there, or there twice', async () => {
     const end = streamOfTasks(system, 'elsewhere')
     onTestFinished(async () => void (await end()))
-    for (let round = 0; round < rounds(7); round++) {
+    for (let round = 0; round < rounds(5); round++) {
       await pause(chance.between(50, 1_500))
       const victim = chance.pick([
         'server',

@@ -20,6 +20,8 @@ export interface DatabaseRecord extends DatabaseIdentity {
   readonly attempts: number
   /** It could not be read: to be replaced. */
   readonly broken: boolean
+  /** The database remembers it too; when they differ, its files were copied or restored, and it becomes a replica of its own. */
+  readonly guard?: string
 }
 
 export interface Rescued {

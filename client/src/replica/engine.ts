@@ -7,6 +7,8 @@
  *    person gives it up.
  * E3 A database that cannot be opened, or whose opening did not end three times, is replaced. Its file handles are freed
  *    by ending this worker, so replacing is done by the next one.
+ * E4 A database whose files were copied or restored without this device's memory of it (device.ts), or the other way round, takes a new identity: two
+ *    that go on as one would number their changes alike. (A copy of the whole profile is told apart by the server, which knows mutations by their ids.)
  */
 import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '@hq/shared/schema/tables.ts'
@@ -17,8 +19,20 @@ import type { Multiplexer } from '@hq/shared/sync/transport.ts'
 import type { Engine, EngineEvents } from './coordinator.ts'
 import { databaseName, isInstalled, remove } from './database-files.ts'
 import { type Device, openDevice } from './device.ts'
+
+<<<<<<< ours
+
 import type { Changed, Corrections, DatabaseIdentity, ImportedChanges, RescuedChanges } from './messages.ts'
 import { mutationIdOf, OutboxCopies } from './outbox-copies.ts'
+
+=======
+
+import { newId } from './id.ts'
+import type { Changed, Corrections, DatabaseIdentity, RescuedChanges } from './messages.ts'
+import { OutboxCopies } from './outbox-copies.ts'
+
+>>>>>>> theirs
+
 import { environmentFor, MIGRATIONS, openTransport } from './platform.ts'
 import { chooseStorage, install, openInstalled } from './storage.ts'
 import { CLIENT_SCHEMA_SQL, FIND_WRITE, PRUNE_WRITES, RECORD_WRITE } from './writes.ts'
@@ -57,12 +71,13 @@ export async function openEngine(identity: DatabaseIdentity, events: EngineEvent
   }
 
   if (usable) {
-    await device.remember({ ...record, attempts: record.attempts + 1 })
+    const guard = record.guard ?? newId()
+    await device.remember({ ...record, guard, attempts: record.attempts + 1 })
     let db: PGlite | undefined
     try {
       db = await openInstalled(name, storage)
-      const engine = await BrowserEngine.start({ db, device, name, identity, events })
-      await device.remember({ ...record, attempts: 0 })
+      const engine = await BrowserEngine.start({ db, device, name, identity, guard, events })
+      await device.remember({ ...record, guard, attempts: 0 })
       events.phase({ name: 'open', storage, notice })
       return engine
     } catch (error) {
@@ -72,8 +87,9 @@ export async function openEngine(identity: DatabaseIdentity, events: EngineEvent
     }
   }
   events.phase({ name: 'installing' })
-  const db = await install(device, name, storage, identity)
-  const engine = await BrowserEngine.start({ db, device, name, identity, events })
+  const guard = newId()
+  const db = await install(device, name, storage, { ...identity, guard })
+  const engine = await BrowserEngine.start({ db, device, name, identity, guard, events })
   events.phase({ name: 'open', storage, notice })
   return engine
 }
@@ -127,6 +143,7 @@ interface Parts {
   readonly device: Device
   readonly name: string
   readonly identity: DatabaseIdentity
+  readonly guard: string
   readonly events: EngineEvents
 }
 
@@ -144,7 +161,7 @@ class BrowserEngine implements Engine {
   #closing = false
 
   static async start(parts: Parts): Promise<BrowserEngine> {
-    const { db, device, name, identity } = parts
+    const { db, device, name, identity, guard } = parts
     await db.exec(CLIENT_SCHEMA_SQL)
     const transport = openTransport()
     const copies = new OutboxCopies(device, name, db)
@@ -156,6 +173,7 @@ class BrowserEngine implements Engine {
         serverUrl: self.location.origin,
         environment: environmentFor(transport),
         transport,
+        guard,
         safetyCopy: copies,
       })
       const engine = new BrowserEngine(parts, replica, transport, copies)

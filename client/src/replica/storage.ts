@@ -68,7 +68,7 @@ export async function install(
   device: Device,
   name: string,
   storage: StorageKind,
-  identity: DatabaseIdentity,
+  identity: DatabaseIdentity & { readonly guard: string },
 ): Promise<PGlite> {
   await remove(device, name, storage)
   const db = await open(name, storage, { loadDataDir: await fetchSeed() })
