@@ -19,20 +19,9 @@ import type { Multiplexer } from '@hq/shared/sync/transport.ts'
 import type { Engine, EngineEvents } from './coordinator.ts'
 import { databaseName, isInstalled, remove } from './database-files.ts'
 import { type Device, openDevice } from './device.ts'
-
-<<<<<<< ours
-
+import { newId } from './id.ts'
 import type { Changed, Corrections, DatabaseIdentity, ImportedChanges, RescuedChanges } from './messages.ts'
 import { mutationIdOf, OutboxCopies } from './outbox-copies.ts'
-
-=======
-
-import { newId } from './id.ts'
-import type { Changed, Corrections, DatabaseIdentity, RescuedChanges } from './messages.ts'
-import { OutboxCopies } from './outbox-copies.ts'
-
->>>>>>> theirs
-
 import { environmentFor, MIGRATIONS, openTransport } from './platform.ts'
 import { chooseStorage, install, openInstalled } from './storage.ts'
 import { CLIENT_SCHEMA_SQL, FIND_WRITE, PRUNE_WRITES, RECORD_WRITE } from './writes.ts'
