@@ -4,6 +4,7 @@
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { type TableName, tableNames, tables } from '@hq/shared/schema/tables.ts'
+import type { Replica } from '@hq/shared/sync/contract.ts'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { eventually, query, statusOf } from './browser.ts'
@@ -98,6 +99,25 @@ export async function browserConverged(
       expect(open).toHaveLength(rejected)
       expect(rows).toBeGreaterThan(0)
       return true
+    },
+    ms,
+  )
+}
+
+/** Waits until a replica in this process has what the authority has and nothing waits to be sent. */
+export async function replicaConverged(system: System, replica: Replica, ms = 60_000): Promise<void> {
+  const { kind, replicaId: replica_id, ownerId: owner_id } = replica.identity
+  await eventually(
+    'the replica has what the authority has',
+    async () => {
+      const { pending, connection } = replica.status()
+      if (pending > 0) throw new Error(`${pending} changes wait, ${connection}`)
+      const { wrong, details, rows } = await differences(system, kind, (sql) => replica.query(sql), {
+        replica_id,
+        owner_id,
+      })
+      if (wrong.length > 0) throw new Error(`${wrong.length} rows differ:\n${details.join('\n')}`)
+      return rows > 0
     },
     ms,
   )

@@ -4,6 +4,7 @@
  *     const network = await startProxy(() => server.port)
  *     network.loseAnswers()      // the server hears everything, its answers never arrive
  *     network.cut()              // connections break, new ones are refused
+ *     network.cutAfter(700)      // breaks in the middle of an answer
  *     network.heal()
  */
 import { once } from 'node:events'
@@ -22,8 +23,10 @@ export interface Network {
   loseAnswers(): void
   /** New connections work again. Those of before `hang` or `loseAnswers` have lost bytes and are broken. */
   heal(): void
-  /** Each piece passes this much later, in ms. */
-  delay(ms: number): void
+  /** Each piece passes this much later, in ms; with `spread`, up to so much later still: connections overtake each other, each keeps its own order. */
+  delay(ms: number, spread?: number): void
+  /** After so many more bytes of answers the connection that is just speaking breaks, in the middle of whatever it says; resolves then. */
+  cutAfter(bytes: number): Promise<void>
   /** Resolves with the number of bytes that clients have sent since the call, once that is more than `bytes`. */
   sent(bytes?: number): Promise<number>
   close(): Promise<void>
@@ -32,18 +35,35 @@ export interface Network {
 export async function startProxy(target: () => number): Promise<Network> {
   let mode: Mode = 'open'
   let late = 0
+  let spread = 0
+  let cut: { left: number; readonly done: () => void } | undefined
   let clientBytes = 0
   const pairs = new Set<readonly [Socket, Socket]>()
   const watchers = new Set<() => void>()
 
   const pass = (from: Socket, to: Socket, isAnswer: boolean): void => {
+    let last = 0
     from.on('data', (chunk: Buffer) => {
       if (mode === 'hang' || (isAnswer && mode === 'lose-answers')) return
       if (!isAnswer) {
         clientBytes += chunk.length
         for (const look of [...watchers]) look()
       }
-      if (late > 0) setTimeout(() => to.writable && to.write(chunk), late)
+      if (isAnswer && cut) {
+        cut.left -= chunk.length
+        if (cut.left <= 0) {
+          const { left, done } = cut
+          cut = undefined
+          // What passes is passed at once, so that it is there when the end comes.
+          to.end(chunk.subarray(0, chunk.length + left), () => to.destroy())
+          from.destroy()
+          return done()
+        }
+      }
+      const now = performance.now()
+      last = Math.max(last, now + late + Math.random() * spread)
+      // Timers of one length keep their order; those of different lengths are ordered by `last`.
+      if (last > now + 0.5) setTimeout(() => to.writable && to.write(chunk), last - now)
       else if (to.writable) to.write(chunk)
     })
   }
@@ -95,9 +115,14 @@ export async function startProxy(target: () => number): Promise<Network> {
       mode = 'open'
       if (lost) breakAll()
     },
-    delay(ms) {
+    delay(ms, more = 0) {
       late = ms
+      spread = more
     },
+    cutAfter: (bytes) =>
+      new Promise((done) => {
+        cut = { left: bytes, done }
+      }),
     sent: (bytes = 0) =>
       new Promise((resolve) => {
         const start = clientBytes
