@@ -9,7 +9,7 @@ import type { Principal } from '@hq/shared/sync/protocol.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { HttpError } from '../errors.ts'
 import type { ShapeDefinition } from '../shapes/protocol.ts'
-import type { Log } from './context.ts'
+import { createAccessChanges, type Log } from './context.ts'
 import { createElectricProxy, electricAddress } from './electric-proxy.ts'
 import { createServeShape, shapeDefinition } from './shape-route.ts'
 
@@ -47,9 +47,8 @@ const gateway: Principal = {
 }
 const log: Log = (level, message, fields) => void logged.push(`${level} ${message} ${JSON.stringify(fields ?? {})}`)
 const through = (address: string, secret: string | undefined = SECRET) => {
-  const serve = createServeShape(createElectricProxy(address, secret, log), {
-    check: async (_principal, id) => id ?? '',
-  })
+  const replicas = { check: async (_principal: unknown, id: string | undefined) => id ?? '' }
+  const serve = createServeShape(createElectricProxy(address, secret, log), replicas, createAccessChanges())
   return (
     search: string,
     signal = new AbortController().signal,
@@ -147,6 +146,7 @@ test('events pass one by one while the stream is open; a reader that goes ends i
   expect(await next()).toBe('data: two\n\n')
   reader.abort()
   await closed
+  expect((await stream?.read())?.done).toBe(true)
 })
 
 test('a reader that goes before the answer takes its request along', async () => {

@@ -17,6 +17,8 @@ const PASSED_BACK = ['content-type', 'etag', 'retry-after']
 const RETRY_AFTER_SECONDS = 2
 const TRIES = 3
 
+type Body = ReadableStream<Uint8Array<ArrayBuffer>>
+
 export function createElectricProxy(
   electricUrl: string,
   secret: string | undefined,
@@ -73,13 +75,28 @@ export function createElectricProxy(
       for (const [name, value] of response.headers)
         if (name.startsWith('electric-') || PASSED_BACK.includes(name)) back[name] = value
       if (response.status === 503) back['retry-after'] ??= String(RETRY_AFTER_SECONDS)
-      return {
-        status: response.status,
-        headers: back,
-        body: response.body as ReadableStream<Uint8Array<ArrayBuffer>> | null,
-      }
+      return { status: response.status, headers: back, body: response.body && endingWith(signal, response.body) }
     },
   }
+}
+
+/** The body; when the reader goes it ends instead of failing, because nobody is left to be told. */
+function endingWith(signal: AbortSignal | undefined, body: NonNullable<Response['body']>): Body {
+  const reader = body.getReader()
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read().catch((error: unknown) => {
+          if (signal?.aborted) return { done: true, value: undefined } as const
+          throw error
+        })
+        if (done) controller.close()
+        else controller.enqueue(value as Uint8Array<ArrayBuffer>)
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
 }
 
 /** The address of Electric's shape route; ELECTRIC_URL may name it or only the host. Throws on what is no address. */

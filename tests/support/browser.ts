@@ -23,6 +23,7 @@ import { startTestPostgres, type TestPostgres } from '@hq/sync-server/shapes/tes
 import pg from 'pg'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
 import { ensureBuilt } from '../../scripts/build.ts'
+import { ELECTRIC_SECRET, type ElectricService, startElectric } from './electric.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -78,6 +79,8 @@ export interface TestServer {
   readonly postgres: TestPostgres
   /** HQ_HOME of the server, without Postgres. */
   readonly home: string
+  /** With HQ_TEST_SHAPES=electric: what the server reads shapes from. */
+  readonly electric: ElectricService | undefined
   /** Rows straight from the authority. */
   rows<T = Record<string, unknown>>(sql: string, params?: unknown[]): Promise<T[]>
   /** SIGKILL. */
@@ -101,6 +104,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 })
   // Stopping Postgres ends idle connections; that is no error here.
   pool.on('error', () => undefined)
+  const electric = process.env['HQ_TEST_SHAPES'] === 'electric' ? await startElectric(postgres.url) : undefined
   let child: ChildProcess | undefined
   let own = options.env ?? {}
   let url = ''
@@ -111,6 +115,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
     postgres,
     home,
+    electric,
     rows: async <T>(sql: string, params: unknown[] = []) => (await pool.query(sql, params)).rows as T[],
     async start(more = {}) {
       own = { ...own, ...more }
@@ -121,6 +126,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
         TEST_HOME: home,
         TEST_PORT: String(port),
         TEST_APP_FOLDER: appFolder,
+        ...(electric && { TEST_ELECTRIC_URL: electric.url, TEST_ELECTRIC_SECRET: ELECTRIC_SECRET }),
       }
       const started = spawn(process.execPath, [join(import.meta.dirname, 'server-process.ts')], {
         cwd: root,
@@ -143,6 +149,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
     async stop() {
       await server.kill()
+      await electric?.stop()
       await pool.end()
       await postgres.stop()
       await rm(home, { recursive: true, force: true, maxRetries: 3 })

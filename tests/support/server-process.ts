@@ -12,6 +12,8 @@ const server = await startServer({
   home: env['TEST_HOME'] ?? '',
   port: Number(env['TEST_PORT'] ?? 0),
   appFolder: env['TEST_APP_FOLDER'],
+  electricUrl: env['TEST_ELECTRIC_URL'],
+  electricSecret: env['TEST_ELECTRIC_SECRET'],
   migrations: env['TEST_MIGRATIONS'],
   ...(env['TEST_SHAPES'] && { shapes: JSON.parse(env['TEST_SHAPES']) as ServerOptions['shapes'] }),
   log: (level, message, fields) => {
