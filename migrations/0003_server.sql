@@ -192,3 +192,25 @@ begin
 end $$;
 
 create index mutation_results_seq_idx on mutation_results (replica_id, seq);
+
+-- Tells every server that what it knows of people, gateways, devices and sessions may be out of date, whoever changed it (people/access-feed.ts).
+create function hq_access_changed() returns trigger language plpgsql as $$
+begin
+  notify hq_access;
+  return null;
+end $$;
+create trigger access_changed after update on people for each row
+  when ((old.role, old.user_id, old.deleted_at) is distinct from (new.role, new.user_id, new.deleted_at))
+  execute function hq_access_changed();
+create trigger access_changed after update on gateways for each row
+  when (old.deleted_at is distinct from new.deleted_at) execute function hq_access_changed();
+create trigger access_changed after update on replicas for each row
+  when ((old.revoked_at, old.person_id, old.gateway_id) is distinct from (new.revoked_at, new.person_id, new.gateway_id))
+  execute function hq_access_changed();
+create trigger access_changed after update on gateway_credentials for each row
+  when (old.revoked_at is distinct from new.revoked_at) execute function hq_access_changed();
+create trigger access_shortened after update on auth_session for each row
+  when (new."expiresAt" < old."expiresAt") execute function hq_access_changed();
+create trigger access_ended after delete on auth_session for each statement execute function hq_access_changed();
+create trigger access_removed after delete on people for each statement execute function hq_access_changed();
+create trigger access_removed after delete on gateway_credentials for each statement execute function hq_access_changed();

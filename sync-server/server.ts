@@ -23,6 +23,7 @@ import type { Site } from './http/security.ts'
 import { createServeShape, type ShapeSource } from './http/shape-route.ts'
 import { attachSyncSockets } from './http/sync-socket.ts'
 import { createPush } from './mutations/push.ts'
+import { followAccess } from './people/access-feed.ts'
 import { createAuth } from './people/auth.ts'
 import { createAuthenticate } from './people/principal.ts'
 import { createEngine, type EngineOptions } from './shapes/engine.ts'
@@ -80,6 +81,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const tenant = await ensureTenant(pool)
 
     const accessChanges = createAccessChanges()
+    const feed = await followAccess(options.databaseUrl, accessChanges, log)
+    stops.push(() => feed.stop())
     let { epoch } = tenant
     const onRestored = async (): Promise<void> => {
       epoch = await renewEpoch(pool)
@@ -109,7 +112,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       log,
     }
     const site: Site = { host, publicUrl: options.publicUrl }
-    const serveShape = createServeShape(source, services.replicas)
+    const serveShape = createServeShape(source, services.replicas, accessChanges)
     const health: Record<string, unknown> = {
       // The process that a person would end.
       pid: Number(process.env['HQ_SUPERVISOR_PID'] ?? process.pid),

@@ -93,6 +93,7 @@ export function createApp({ site, services, serveShape, push, appFolder, health 
       search: new URL(c.req.url).searchParams,
       header: (name) => c.req.header(name),
       signal: c.req.raw.signal,
+      authenticate: () => services.authenticate(c.req.raw.headers),
     })
     return new Response(body, { status, headers: { ...headers } })
   })

@@ -3,8 +3,8 @@
  *
  *  1. A replica belongs to whoever used it first (a person or a gateway); anybody else gets 403.
  *  2. A revoked replica gets 403 `revoked`; its outbox is then parked, not dropped.
- *  3. The database is asked once in 30 s per replica, and again when access changed; `last_seen_at` moves at most once a minute, so that reading
- *     makes no stream of writes.
+ *  3. The database is asked once in 30 s per replica, and again when access changed (once for all requests that wait for it); `last_seen_at` moves
+ *     at most once a minute, so that reading makes no stream of writes.
  */
 import { isUuid } from '@hq/shared/domain/ids.ts'
 import type { Principal } from '@hq/shared/sync/protocol.ts'
@@ -21,20 +21,30 @@ const KNOWN_MS = 30_000
 const SEEN_MS = 60_000
 
 export function createReplicas(pool: Pool, changes: AccessChanges): Replicas {
-  const known = new Map<string, { owner: string; until: number }>()
+  const known = new Map<string, { owner: string; until: number; loaded: Promise<void> }>()
   changes.subscribe(() => known.clear())
 
   return {
     async check(principal, replicaId, label) {
       if (!isUuid(replicaId))
         throw new HttpError(400, 'malformed', 'The request names no replica (replica_id, a UUID).')
+      const id = replicaId.toLowerCase()
       const owner = principal.kind === 'person' ? principal.person_id : principal.gateway_id
-      const cached = known.get(replicaId)
-      if (cached && cached.owner === owner && cached.until > Date.now()) return replicaId
-      await load(pool, principal, replicaId, owner, label)
-      known.set(replicaId, { owner, until: Date.now() + KNOWN_MS })
+      const cached = known.get(id)
+      if (cached && cached.owner === owner && cached.until > Date.now()) {
+        await cached.loaded
+        return id
+      }
       if (known.size > 20_000) known.clear()
-      return replicaId
+      const entry = { owner, until: Date.now() + KNOWN_MS, loaded: load(pool, principal, id, owner, label) }
+      known.set(id, entry)
+      try {
+        await entry.loaded
+      } catch (error) {
+        if (known.get(id) === entry) known.delete(id)
+        throw error
+      }
+      return id
     },
   }
 }

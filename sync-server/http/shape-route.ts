@@ -6,13 +6,16 @@
  *  2. Only the parameters that move a reader through a log are passed on.
  *  3. Embedded engine and real Electric get the very same definition.
  *  4. No answer is stored by a cache in between.
+ *  5. A live request is held only as long as its reader may read: when access changes it is asked again, and one that was revoked meanwhile is answered
+ *     with the refusal, not with rows.
  */
 import { visibleRows } from '@hq/shared/domain/access.ts'
 import { quote } from '@hq/shared/schema/sql.ts'
 import { isTableName, tables } from '@hq/shared/schema/tables.ts'
 import { type Principal, REPLICA_HEADER } from '@hq/shared/sync/protocol.ts'
-import { HttpError } from '../errors.ts'
+import { HttpError, unauthenticated } from '../errors.ts'
 import type { ShapeDefinition, ShapeRequest, ShapeResponse } from '../shapes/protocol.ts'
+import type { AccessChanges } from './context.ts'
 import type { Replicas } from './replicas.ts'
 
 /** What answers shape requests: the engine in this process, or `electric-proxy.ts`. */
@@ -26,6 +29,8 @@ export interface ShapeQuery {
   readonly search: URLSearchParams
   readonly header: (name: string) => string | null | undefined
   readonly signal: AbortSignal
+  /** Who the caller is by now; for requests that are held. Without it only the replica is asked about again. */
+  readonly authenticate?: () => Promise<Principal | null>
 }
 
 export type ServeShape = (query: ShapeQuery) => Promise<ShapeResponse>
@@ -43,8 +48,8 @@ const PASSED = [
 ]
 
 export const createServeShape =
-  (source: ShapeSource, replicas: Replicas): ServeShape =>
-  async ({ principal, method, search, header, signal }) => {
+  (source: ShapeSource, replicas: Replicas, changes: Pick<AccessChanges, 'subscribe'>): ServeShape =>
+  async ({ principal, method, search, header, signal, authenticate }) => {
     if (method !== 'GET' && method !== 'POST') {
       throw new HttpError(
         405,
@@ -64,15 +69,116 @@ export const createServeShape =
       const value = search.get(name)
       if (value !== null) params[name] = value
     }
-    const response = await source.handle({
+    const request = {
       method: 'GET',
       params,
       definition: shapeDefinition(search.get('table') ?? '', principal, replicaId),
       headers: { 'if-none-match': header('if-none-match') ?? undefined },
-      signal,
+    }
+    const answer = async (until: AbortSignal): Promise<ShapeResponse> => {
+      const response = await source.handle({ ...request, signal: until })
+      return { ...response, headers: { ...response.headers, 'cache-control': 'no-store' } }
+    }
+    if (params['live'] === undefined) return answer(signal)
+    return whileAllowed(answer, signal, changes, async () => {
+      const now = authenticate ? await authenticate() : principal
+      if (!now || now.kind !== principal.kind || ownerOf(now) !== ownerOf(principal)) throw unauthenticated()
+      await replicas.check(now, replicaId)
     })
-    return { ...response, headers: { ...response.headers, 'cache-control': 'no-store' } }
   }
+
+const ownerOf = (principal: Principal): string =>
+  principal.kind === 'person' ? principal.person_id : principal.gateway_id
+
+/** Answers as `answer` does, unless `check` throws after a change of access (5). */
+async function whileAllowed(
+  answer: (signal: AbortSignal) => Promise<ShapeResponse>,
+  signal: AbortSignal,
+  changes: Pick<AccessChanges, 'subscribe'>,
+  check: () => Promise<void>,
+): Promise<ShapeResponse> {
+  const ending = new AbortController()
+  let refused: HttpError | undefined
+  let checking: Promise<void> = Promise.resolve()
+  const unsubscribe = changes.subscribe(() => {
+    checking = check().catch((error: unknown) => {
+      // A database that can't be asked just now refuses nobody: the next request is asked anyway.
+      if (!(error instanceof HttpError)) return
+      refused = error
+      ending.abort(error)
+    })
+  })
+  let isStreaming = false
+  try {
+    const response = await answer(AbortSignal.any([signal, ending.signal]))
+    // Rows that came together with the change wait for the verdict.
+    await checking
+    if (refused) throw refused
+    if (!(response.body instanceof ReadableStream)) return response
+    isStreaming = true
+    const isEvents = response.headers['content-type']?.startsWith('text/event-stream') ?? false
+    return { ...response, body: streamUntil(response.body, isEvents, ending.signal, unsubscribe) }
+  } catch (error) {
+    throw refused ?? error
+  } finally {
+    if (!isStreaming) unsubscribe()
+  }
+}
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+/** The same bytes; the stream breaks off when `signal` is aborted. `over` is called when it has ended, however that came. */
+function streamUntil(
+  body: ReadableStream<Bytes>,
+  isEvents: boolean,
+  signal: AbortSignal,
+  over: () => void,
+): ReadableStream<Bytes> {
+  const reader = body.getReader()
+  let isOver = false
+  const finish = (): void => {
+    isOver = true
+    signal.removeEventListener('abort', breakOff)
+    over()
+  }
+  let breakOff = (): void => undefined
+  return new ReadableStream<Bytes>(
+    {
+      start(controller) {
+        breakOff = () => {
+          if (isOver) return
+          finish()
+          // A stream of events may end at any time; half an answer of another kind must not look whole.
+          if (isEvents) controller.close()
+          else controller.error(signal.reason)
+          // Its reader is gone; that it fails to end is nobody's trouble any more.
+          reader.cancel().catch(() => undefined)
+        }
+        signal.addEventListener('abort', breakOff)
+        if (signal.aborted) breakOff()
+      },
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read()
+          if (isOver) return
+          if (done) {
+            finish()
+            controller.close()
+          } else controller.enqueue(value)
+        } catch (error) {
+          if (isOver) return
+          finish()
+          controller.error(error)
+        }
+      },
+      cancel(reason) {
+        finish()
+        return reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
 
 /** The shape that `table` names for this reader. */
 export function shapeDefinition(table: string, principal: Principal, replicaId: string): ShapeDefinition {

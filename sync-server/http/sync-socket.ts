@@ -1,8 +1,8 @@
 /**
  * `WS /v1/sync`: HTTP requests of one replica, multiplexed over one WebSocket (frames in `shared/sync/protocol.ts`).
  *
- *  1. The upgrade is authenticated and its origin checked like any request; the principal is looked up again every 30 s and whenever access
- *     changed. Gone: close 4401; somebody else: 4403.
+ *  1. The upgrade is authenticated and its origin checked like any request; the principal is looked up again every 30 s, whenever access changed, and
+ *     for everything but shapes with each request. Gone: close 4401; somebody else: 4403.
  *  2. `cancel`, and the end of the socket, abort the request they belong to; nothing is answered then.
  *  3. A socket has at most 200 requests in flight; more are answered 429. A frame over the limit, or one that is no frame, closes the socket (4400).
  *  4. What a peer doesn't read is bounded: answers wait while `SEND_BUFFER` bytes are unsent, and a peer that reads nothing for a minute is cut off.
@@ -20,7 +20,7 @@ import {
   SYNC_SUBPROTOCOL,
 } from '@hq/shared/sync/protocol.ts'
 import { WebSocket, WebSocketServer } from 'ws'
-import { HttpError, knownError } from '../errors.ts'
+import { HttpError, knownError, unauthenticated } from '../errors.ts'
 import type { ShapeResponse } from '../shapes/protocol.ts'
 import type { Env, Services } from './context.ts'
 import { isOwnHost, isOwnOrigin, type Site } from './security.ts'
@@ -105,12 +105,18 @@ function serve(ws: WebSocket, first: Principal, headers: Headers, address: strin
   let principal = first
   let alive = true
 
-  const recheck = async (): Promise<void> => {
+  const recheck = async (): Promise<Principal | undefined> => {
     const now = await services.authenticate(headers)
-    if (!now) return ws.close(CLOSE.unauthenticated, 'please sign in')
-    if (identityOf(now) !== identityOf(first))
-      return ws.close(CLOSE.forbidden, 'this connection belongs to somebody else')
-    principal = now
+    if (!now) ws.close(CLOSE.unauthenticated, 'please sign in')
+    else if (identityOf(now) !== identityOf(first))
+      ws.close(CLOSE.forbidden, 'this connection belongs to somebody else')
+    else {
+      principal = now
+      return now
+    }
+    // What is held for somebody who is out is not answered any more.
+    for (const abort of inFlight.values()) abort.abort()
+    return undefined
   }
   const recheckSafely = (): void => {
     recheck().catch((error: unknown) =>
@@ -129,7 +135,12 @@ function serve(ws: WebSocket, first: Principal, headers: Headers, address: strin
     const abort = new AbortController()
     inFlight.set(frame.id, abort)
     try {
-      const response = await respond(frame, principal, address, abort.signal, options)
+      const caller = async (): Promise<Principal> => {
+        const known = isShape(frame) ? principal : await recheck()
+        if (!known) throw unauthenticated()
+        return known
+      }
+      const response = await respond(frame, caller, address, abort.signal, options)
       await drained(ws)
       if (!abort.signal.aborted) send(ws, { t: 'res', id: frame.id, ...response })
     } finally {
@@ -170,6 +181,8 @@ function serve(ws: WebSocket, first: Principal, headers: Headers, address: strin
   })
 }
 
+const isShape = ({ path }: { readonly path: string }): boolean => /^\/v1\/shape(?:[?#]|$)/.test(path)
+
 const identityOf = (principal: Principal): string =>
   principal.kind === 'person' ? principal.person_id : principal.gateway_id
 
@@ -185,12 +198,13 @@ type Answer = Omit<Extract<ServerFrame, { t: 'res' }>, 't' | 'id'>
 
 async function respond(
   { method, path, headers, body }: ClientFrame & { t: 'req' },
-  principal: Principal,
+  callerOf: () => Promise<Principal>,
   address: string,
   signal: AbortSignal,
   { serveShape, fetch, services }: SyncSocketOptions,
 ): Promise<Answer> {
   try {
+    const principal = await callerOf()
     const url = new URL(path, 'http://hq.local')
     if (url.pathname === '/v1/shape') {
       // The bulk of all requests: no Request, no router.
