@@ -290,6 +290,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
         applier,
         log,
         onPosition: (name, position) => settler.reached(name, position),
+        onStartedOver: (name) => settler.startedOver(name),
         onProgress: (_name, rows) => {
           rowsLoaded += rows
           if (loaded.size < tables.length) statusChanged()

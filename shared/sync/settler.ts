@@ -19,6 +19,7 @@ export interface Settler {
   /** The acknowledgements were fetched anew. */
   forgot(): void
   reached(table: TableName, position: bigint): void
+  startedOver(table: TableName): void
   /** Reads everything anew, after the outbox was numbered anew. */
   reload(): Promise<void>
   idle(): Promise<void>
@@ -107,6 +108,7 @@ export async function createSettler(options: SettlerOptions): Promise<Settler> {
     acknowledged: (ack) => happen({ type: 'acknowledged', ack: { seq: ack.seq, lsn: ack.lsn } }),
     forgot: () => happen({ type: 'forgot' }),
     reached: (table, position) => happen({ type: 'reached', table, position }),
+    startedOver: (table) => happen({ type: 'started_over', table }),
     reload,
     idle: async () => {
       while (settling.size > 0) await Promise.all(settling)

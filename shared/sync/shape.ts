@@ -32,6 +32,8 @@ export interface ShapeReaderOptions {
   readonly log: ReplicaEnvironment['log']
   /** The shape has brought everything up to here. */
   readonly onPosition: (table: TableName, position: bigint) => void
+  /** The stream begins anew: where it stood no longer counts. */
+  readonly onStartedOver: (table: TableName) => void
   /** Rows of a snapshot that have arrived. */
   readonly onProgress: (table: TableName, rows: number) => void
   readonly onLoaded: (table: TableName) => void
@@ -193,6 +195,8 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         return options.onLoaded(table)
       case 'reached':
         return options.onPosition(table, effect.position)
+      case 'started_over':
+        return options.onStartedOver(table)
       case 'set_unauthorized':
       case 'wait_for_rights':
       case 'restart':

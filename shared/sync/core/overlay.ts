@@ -13,6 +13,7 @@
  * O6 Numbers have no gaps, and an entry leaves the outbox only settled, or because a person gave it up.
  * O7 Acknowledgements that are fetched anew replace what was known: what they don't cover is pending again (the server may have been restored).
  */
+import { type Hlc, hlcToText, tick } from '../hlc.ts'
 import type { BatchAck, Place, TextRow } from './pull.ts'
 
 export type Values = Readonly<Record<string, unknown>>
@@ -46,6 +47,8 @@ export interface Overlay {
   readonly shapes: ReadonlyMap<string, Place>
   readonly staging: ReadonlyMap<string, Values>
   readonly ack: BatchAck | undefined
+  /** Of the last mutation; never goes back, whatever the machine's clock does (H1). */
+  readonly clock: Hlc
 }
 
 export interface OverlayBatch {
@@ -61,7 +64,8 @@ export type OverlayEvent =
   | {
       readonly type: 'wrote'
       readonly mutationId: string
-      readonly hlc: string
+      /** Milliseconds since 1970, by the machine's clock. */
+      readonly now: number
       readonly changes: readonly Pick<Patch, 'table' | 'id' | 'op' | 'set'>[]
     }
   | ({ readonly type: 'apply' } & OverlayBatch)
@@ -85,6 +89,7 @@ export const newOverlay = (replicaId: string): Overlay => ({
   shapes: new Map(),
   staging: new Map(),
   ack: undefined,
+  clock: { ms: 0, counter: 0 },
 })
 
 export function overlay(state: Overlay, event: OverlayEvent): Overlay {
@@ -147,7 +152,7 @@ export const livePatches = ({ outbox }: Overlay, key: string): Patch[] =>
     state === 'rejected' ? [] : patches.filter(({ table, id }) => keyOf(table, id) === key),
   )
 
-function wrote(state: Overlay, { mutationId, hlc, changes }: OverlayEvent & { type: 'wrote' }): Overlay {
+function wrote(state: Overlay, { mutationId, now, changes }: OverlayEvent & { type: 'wrote' }): Overlay {
   const rows = new Map(state.rows)
   const base = new Map(state.base)
   const patches: Patch[] = []
@@ -165,8 +170,10 @@ function wrote(state: Overlay, { mutationId, hlc, changes }: OverlayEvent & { ty
     rows.set(key, { ...before, ...changed })
   }
   if (patches.length === 0) return state
+  const clock = tick(state.clock, now)
+  const hlc = hlcToText(clock, state.replicaId)
   const entry: Entry = { seq: state.next, mutationId, state: 'pending', hlc, patches }
-  return { ...state, rows, base, next: state.next + 1, outbox: [...state.outbox, entry] }
+  return { ...state, rows, base, clock, next: state.next + 1, outbox: [...state.outbox, entry] }
 }
 
 /** O5 */

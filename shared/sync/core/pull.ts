@@ -92,6 +92,8 @@ export type PullEffect =
   | { readonly type: 'loaded' }
   /** Everything up to here is in. */
   | { readonly type: 'reached'; readonly position: bigint }
+  /** The stream begins anew: what it had reached no longer counts. */
+  | { readonly type: 'started_over' }
   | { readonly type: 'set_unauthorized' }
   /** Ask again, on the same stream, after the pause for missing rights (a new session ends it at once). */
   | { readonly type: 'wait_for_rights' }
@@ -171,7 +173,7 @@ function answered(
     state = { ...state, phase: 'snapshot', staging: true, staged: false, snapshotAck: undefined, position: 0n }
     highest = 0n
     // The log may have begun anew (a restored server): what was reached in the old one says nothing of the new one.
-    effects.push({ type: 'reached', position: 0n })
+    effects.push({ type: 'started_over' })
   }
   const flush = (): void => {
     if (offset === undefined) return

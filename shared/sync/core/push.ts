@@ -118,7 +118,8 @@ export function push(state: PushState, event: PushEvent, most: number): PushStep
     case 'renewed': {
       // Also when somebody else found out that we are a copy; what is under way then is answered to the former identity (W5).
       const next = { ...state, replicaId: event.replicaId, expectedBefore: undefined }
-      return state.doing === 'renewing' ? read(next) : step({ ...next, dirty: true })
+      const idle = state.doing === 'renewing' || state.doing === 'nothing'
+      return idle ? read(next) : step({ ...next, dirty: true })
     }
     case 'failed':
       return state.doing === 'nothing' || state.doing === 'waiting' ? step(state) : retry(state, event.reason)

@@ -51,6 +51,8 @@ export type SettleEvent =
   /** The shape of acknowledgements was fetched anew: the server may have been restored, and its log have begun anew (E6). */
   | { readonly type: 'forgot' }
   | { readonly type: 'reached'; readonly table: string; readonly position: bigint }
+  /** The table's stream begins anew: where it stood no longer counts. */
+  | { readonly type: 'started_over'; readonly table: string }
   | { readonly type: 'settled'; readonly replicaId: string; readonly upto: number }
   | { readonly type: 'settle_failed' }
   /** What the database says, at opening and after the outbox was numbered anew. */
@@ -112,7 +114,7 @@ export function settle(state: SettleState, event: SettleEvent): Step<SettleState
         ...state,
         unsettled: unsettled.map(({ seq, tables }) => ({ seq, tables })),
         acks: [],
-        positions: new Map([...positions.keys()].map((table) => [table, 0n])),
+        positions: zeroed(positions),
       })
     case 'reached':
       return check({
@@ -120,6 +122,8 @@ export function settle(state: SettleState, event: SettleEvent): Step<SettleState
         positions: new Map(positions).set(event.table, event.position),
         acks: event.table === PROGRESS_TABLE ? placeAcks(acks, event.position) : acks,
       })
+    case 'started_over':
+      return step({ ...state, positions: new Map(positions).set(event.table, 0n) })
     case 'settled':
       if (event.replicaId !== state.replicaId) return check({ ...state, settling: false })
       return check({ ...state, settling: false, unsettled: unsettled.filter(({ seq }) => seq > event.upto) })
@@ -127,7 +131,14 @@ export function settle(state: SettleState, event: SettleEvent): Step<SettleState
       // The next event tries again; at once would be in vain.
       return step({ ...state, settling: false })
     case 'loaded':
-      return check({ ...state, replicaId: event.replicaId, unsettled: event.unsettled, acks: event.acks })
+      return check({
+        ...state,
+        replicaId: event.replicaId,
+        unsettled: event.unsettled,
+        acks: event.acks,
+        // A new identity may be the answer to a restored server, whose log has begun anew.
+        positions: event.replicaId === state.replicaId ? positions : zeroed(positions),
+      })
     case 'looked': {
       const { lagging } = settleable(state)
       const watching = { ...state, watching: lagging.length > 0 }
@@ -139,6 +150,9 @@ export function settle(state: SettleState, event: SettleEvent): Step<SettleState
     }
   }
 }
+
+const zeroed = (positions: ReadonlyMap<string, bigint>): ReadonlyMap<string, bigint> =>
+  new Map([...positions.keys()].map((table) => [table, 0n]))
 
 function check(state: SettleState): Step<SettleState, SettleEffect> {
   if (state.settling || state.unsettled.length === 0 || state.acks.length === 0) return step(state)
