@@ -1,4 +1,4 @@
-/** A replica of a registered gateway in the process of the test, over plain HTTP: each request a connection of its own, as it may be without the multiplexer. */
+/** A replica of a registered gateway in the process of the test, over plain HTTP: each request a connection of its own, as it may be without the multiplexer. `heard`: each answer. */
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,11 @@ import type { Gateway } from './system.ts'
 
 const SEED = join(import.meta.dirname, '../../client/dist-seed/seed.tar.gz')
 
-export async function openReplicaOf(gateway: Gateway, url: string): Promise<Replica> {
+export async function openReplicaOf(
+  gateway: Pick<Gateway, 'home'>,
+  url: string,
+  heard: (answer: Response) => void = () => undefined,
+): Promise<Replica> {
   const credentials = JSON.parse(readFileSync(join(gateway.home, 'credentials.json'), 'utf8')) as {
     readonly gateway_id: string
     readonly tenant_id: string
@@ -23,10 +27,12 @@ export async function openReplicaOf(gateway: Gateway, url: string): Promise<Repl
     environment: {
       now: Date.now,
       randomUuid: randomUUID,
-      fetch: (input, init = {}) => {
+      fetch: async (input, init = {}) => {
         const headers = new Headers(init.headers)
         headers.set('authorization', `Bearer ${credentials.token}`)
-        return fetch(input, { ...init, headers })
+        const answer = await fetch(input, { ...init, headers })
+        heard(answer.clone())
+        return answer
       },
       log: (level, message) => {
         if (process.env['HQ_DEBUG']) console.log(`[replica] ${level}: ${message}`)
