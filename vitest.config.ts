@@ -27,7 +27,8 @@ export default defineConfig({
             '{shared,sync-server,gateway-node,client}/**/*.browser.test.ts',
             'tests/**/*.test.ts',
           ],
-          exclude: ['**/node_modules/**'],
+          // The containers have a run of their own: vitest.docker.config.ts.
+          exclude: ['**/node_modules/**', 'tests/docker.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 180_000,
           maxWorkers: 1,
