@@ -317,7 +317,7 @@ begin
 end $$;
 
 -- Applies what came from shapes:
--- [{table, upserts: [{column: text}], deletes: [id], handle, offset, position, loaded, schema, ack_seq, ack_lsn, ack_mutation, refetched}].
+-- [{table, upserts: [{column: text}], deletes: [id], handle, offset, position, loaded, schema, ack_seq, ack_lsn, ack_mutation}].
 -- Rows and positions change in one transaction (R1). Returns {table: [ids that changed]}.
 create function sync.apply(batches jsonb) returns jsonb language plpgsql as $$
 declare
@@ -344,7 +344,7 @@ begin
       on conflict (table_name) do update set handle = excluded.handle, "offset" = excluded."offset", position = excluded.position,
         loaded = excluded.loaded, "schema" = coalesce(excluded."schema", shapes."schema");
   end if;
-  if batch ? 'refetched' and batch ->> 'table' = 'client_progress' then
+  if batch ->> 'offset' = '0_inf' and batch ->> 'table' = 'client_progress' then
     -- The server may have been restored: what it acknowledged before is sent again unless it says so once more (core/overlay.ts, O7).
     update sync.replica set ack_seq = 0, ack_lsn = null, ack_mutation = null;
     update sync.outbox set state = 'pending' where state = 'accepted' and seq > 0;

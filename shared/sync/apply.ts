@@ -25,8 +25,6 @@ export interface Batch {
   /** Missing while a snapshot is being read: its position counts only when it is complete (R1). */
   readonly place?: Place | undefined
   readonly ack?: BatchAck | undefined
-  /** It replaces what was there (a refetch). */
-  readonly refetched?: boolean
 }
 
 export interface Applier {
@@ -161,7 +159,7 @@ export function createApplier(db: PGlite, onApplied: (changes: Changes, batches:
       }),
     swap: (table, place, ack) =>
       add(undefined, async () => {
-        const batch: Batch = { table, upserts: [], deletes: [], place, ack, refetched: true }
+        const batch: Batch = { table, upserts: [], deletes: [], place, ack }
         await db.transaction(async (tx) => {
           await tx.query(`select sync."swap_${table}"()`)
           await tx.query('select sync.keep_position($1::jsonb)', [JSON.stringify(toPayload(batch))])
@@ -176,7 +174,7 @@ export function createApplier(db: PGlite, onApplied: (changes: Changes, batches:
 
 const sizeOf = (batch: Batch): number => batch.upserts.length + batch.deletes.length
 
-const toPayload = ({ table, upserts, deletes, place, ack, refetched }: Batch): Record<string, unknown> => ({
+const toPayload = ({ table, upserts, deletes, place, ack }: Batch): Record<string, unknown> => ({
   table,
   upserts,
   deletes,
@@ -187,7 +185,6 @@ const toPayload = ({ table, upserts, deletes, place, ack, refetched }: Batch): R
     loaded: true,
     schema: place.schema ?? null,
   }),
-  ...(refetched && { refetched }),
   ...(ack && { ack_seq: ack.seq, ack_lsn: ack.lsn?.toString() ?? null, ack_mutation: ack.mutationId ?? null }),
 })
 

@@ -24,6 +24,7 @@ import type {
   Written,
 } from './contract.ts'
 import { foreignAck } from './core/identity.ts'
+import { acksBeginAnew } from './core/overlay.ts'
 import type { BatchAck } from './core/pull.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { establishIdentity, loadedTables, readCounts } from './identity.ts'
@@ -179,9 +180,9 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
   }
   const applier = createApplier(db, (changes, batches) => {
     notify(changes)
-    for (const { table, upserts, deletes, ack, refetched } of batches) {
+    for (const { table, upserts, deletes, ack, place } of batches) {
       housekeeping.changed(table, upserts.length + deletes.length)
-      if (refetched && table === 'client_progress') {
+      if (acksBeginAnew({ table, place })) {
         settler.forgot()
         pusher?.poke()
       }

@@ -6,7 +6,7 @@
  * everything in memory and any suffix of the jobs that were not synced. A write is acknowledged after its sync.
  */
 import { foreignAck, identify } from '@hq/shared/sync/core/identity.ts'
-import { type Entry, newOverlay, type Overlay, type OverlayEvent, overlay } from '@hq/shared/sync/core/overlay.ts'
+import { acksBeginAnew, type Entry, newOverlay, type Overlay, type OverlayEvent, overlay } from '@hq/shared/sync/core/overlay.ts'
 import { newPace, paced, pauseMs } from '@hq/shared/sync/core/pace.ts'
 import {
   type BatchAck,
@@ -284,7 +284,7 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
           // R3: a job may fail, and then nothing of it is kept.
           if (random.chance(0.01)) return failed(mine, table, stream, 'the database failed')
           event({ ...effect, table } as OverlayEvent)
-          if (effect.type === 'swap' && table === 'client_progress') {
+          if ((effect.type === 'apply' || effect.type === 'swap') && acksBeginAnew({ ...effect, table })) {
             settled(mine, { type: 'forgot' })
             pushed(mine, { type: 'poked' })
           }

@@ -111,7 +111,7 @@ export function overlay(state: Overlay, event: OverlayEvent): Overlay {
       return { ...state, staging }
     }
     case 'swap':
-      return keepPlace(forgetAck(swapped(state, event.table), event.table), event)
+      return keepPlace(swapped(state, event.table), event)
     case 'accept':
       if (event.replicaId !== state.replicaId) return state
       return withStates(state, (entry) =>
@@ -206,14 +206,15 @@ function swapped(state: Overlay, table: string): Overlay {
   return { ...state, rows, base, staging: without(state.staging, table) }
 }
 
-/** O7 */
-const forgetAck = (state: Overlay, table: string): Overlay =>
-  table === 'client_progress'
-    ? withStates({ ...state, ack: undefined }, ({ state: is }) => (is === 'accepted' ? 'pending' : is))
-    : state
+/** A snapshot of the acknowledgements is complete (O7). */
+export const acksBeginAnew = ({ table, place }: Pick<OverlayBatch, 'table' | 'place'>): boolean =>
+  table === 'client_progress' && place?.offset === '0_inf'
 
 /** R1: in the transaction of the rows. */
-function keepPlace(state: Overlay, { table, place, ack }: Pick<OverlayBatch, 'table' | 'place' | 'ack'>): Overlay {
+function keepPlace(before: Overlay, { table, place, ack }: Pick<OverlayBatch, 'table' | 'place' | 'ack'>): Overlay {
+  const state = acksBeginAnew({ table, place })
+    ? withStates({ ...before, ack: undefined }, ({ state: is }) => (is === 'accepted' ? 'pending' : is))
+    : before
   const shapes = place ? new Map(state.shapes).set(table, place) : state.shapes
   if (!ack) return { ...state, shapes }
   const known = state.ack !== undefined && state.ack.seq > ack.seq
