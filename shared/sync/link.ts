@@ -4,6 +4,8 @@
  * N1 A request that cannot reach the server is repeated by its caller after full-jitter back-off; whoever sleeps because of it is woken at once when
  *    the connection is back (`sleep`).
  * N2 The state follows what really happened: the transport's word when there is one, otherwise the fate of the last request.
+ * N3 Online means that changes can be read: while the server answers a table's shape with 503 (its database or its Electric is away), the state is
+ *    `connecting`, so that nobody is told that all is up to date.
  */
 import type { ReplicaEnvironment, SyncStatus } from './contract.ts'
 import { REPLICA_HEADER } from './protocol.ts'
@@ -48,6 +50,8 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
   let state: LinkState = signals?.state() ?? 'connecting'
   let unauthorized = false
   let heardAt: number | undefined
+  /** Tables whose shape the server could not read when it was last asked (N3). */
+  const unreadable = new Set<string>()
   const listeners = new Set<(cameOnline: boolean) => void>()
   const sleepers = new Set<() => void>()
 
@@ -65,6 +69,16 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
   }
   const unsubscribe = signals?.onState(setState)
 
+  const noteRead = (path: string, status: number): void => {
+    const { pathname, searchParams } = new URL(path, serverUrl)
+    if (pathname !== '/v1/shape') return
+    const before = unreadable.size
+    const table = searchParams.get('table') ?? ''
+    if (status === 503) unreadable.add(table)
+    else unreadable.delete(table)
+    if ((before === 0) !== (unreadable.size === 0)) notify(false)
+  }
+
   return {
     async request(path, init = {}) {
       const headers = new Headers(init.headers)
@@ -73,6 +87,7 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
         const response = await environment.fetch(new URL(path, serverUrl).toString(), { ...init, headers })
         heardAt = environment.now()
         if (response.ok) this.setUnauthorized(false)
+        noteRead(path, response.status)
         if (!signals) setState('online')
         return response
       } catch (error) {
@@ -102,7 +117,10 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
       if (!next) wake()
       notify(false)
     },
-    connection: () => (unauthorized ? 'unauthorized' : state),
+    connection: () => {
+      if (unauthorized) return 'unauthorized'
+      return state === 'online' && unreadable.size > 0 ? 'connecting' : state
+    },
     lastHeardAt: () => (heardAt === undefined ? null : new Date(heardAt).toISOString()),
     onChange(listener) {
       listeners.add(listener)
