@@ -189,3 +189,31 @@ test('a seed is what a new replica starts from, also after unpacking was cut sho
   const plain = await openSeeded(join(folder, 'plain'), bad)
   expect(await plain.query("select to_regclass('seeded')::text as found")).toEqual([{ found: null }])
 })
+
+test('M3, G4: a seed of another version is passed over; a database of one is set aside, and what waited is written again', async () => {
+  const folder = newFolder()
+  const source = await openDatabase(join(folder, 'source'))
+  await source.exec("create table seeded (id int); update sync.migrations set fingerprint = 'of another version'")
+  const stale = join(folder, 'seed.tar.gz')
+  writeFileSync(stale, Buffer.from(await (await source.dumpDataDir('gzip')).arrayBuffer()))
+  await source.close()
+  const plain = await openSeeded(join(folder, 'plain'), stale)
+  expect(await plain.query("select to_regclass('seeded')::text as found")).toEqual([{ found: null }])
+
+  const directory = join(folder, 'db')
+  const server = newServer()
+  server.faults.online = false
+  const former = await open(directory, server)
+  await addTask(former, 'only here')
+  await former.close()
+  const db = await openDatabase(directory, true)
+  await db.exec("update sync.migrations set fingerprint = 'of another version' where name = '0002_replica.sql'")
+  await db.close()
+  server.faults.online = true
+  const logged: string[] = []
+  const anew = await open(directory, server, logged)
+  await until(async () => (await titles(anew)).length === 1, 'the task', 30_000)
+  await settled(anew)
+  expect(server.rows('tasks')).toHaveLength(1)
+  expect(logged.some((line) => line.includes('0002_replica.sql') && line.includes('is kept as'))).toBe(true)
+})

@@ -7,7 +7,7 @@
  * G1 One process at a time (lock.ts).
  * G2 A database that was copied or restored gets an identity of its own: the guard is a token and the inode of its file, which no copy keeps.
  * G3 Every mutation is in the safety copy when `write` returns; it is forced to disk within 100 ms. PGlite itself never forces anything.
- * G4 When the database does not open, it is set aside, a new one is filled by the server, and what was pending is written again, in order.
+ * G4 When the database does not open, or was made by another text of a migration, it is set aside, a new one is filled by the server, and what was pending is written again, in order.
  */
 import { randomUUID } from 'node:crypto'
 import {
@@ -31,6 +31,7 @@ import { PGlite } from '@electric-sql/pglite'
 import type { Migration } from '../schema/migrations.ts'
 import type { Replica } from './contract.ts'
 import { lockFile } from './lock.ts'
+import { EditedMigrationError } from './migrate.ts'
 import { importOutbox, type OpenOptions, openReplica, PGLITE_PARSERS, type SafetyCopy } from './replica.ts'
 
 export { LockedError } from './lock.ts'
@@ -61,15 +62,18 @@ export async function openNodeReplica(options: NodeOptions): Promise<Replica> {
     const copyPath = `${directory}.outbox.jsonl`
     const rescuePath = `${directory}.rescue.jsonl`
     let copy = openSafetyCopy(copyPath, environment.log)
-    const open = async (): Promise<Replica> => {
-      const db = await openDatabase(directory, options.seed)
+    const open = async (seed = options.seed): Promise<Replica> => {
+      const { db, isSeeded } = await openDatabase(directory, seed)
       try {
         return await openReplica({ ...options, db, guard, safetyCopy: copy })
       } catch (error) {
         await db
           .close()
           .catch((closing) => environment.log('debug', `Closing after a failed opening: ${messageOf(closing)}`))
-        throw error
+        if (!isSeeded || !(error instanceof EditedMigrationError)) throw error
+        environment.log('info', 'The packed database to start from is of another version; a new one is made.')
+        rmSync(directory, { recursive: true, force: true })
+        return open('')
       }
     }
     let replica: Replica
@@ -112,7 +116,7 @@ const OPEN_LIMIT_MS = 120_000
 const START_PARAMS = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB']
 
 /** PGlite may also hang on a damaged directory. */
-async function openDatabase(dataDir: string, seed?: string): Promise<PGlite> {
+async function openDatabase(dataDir: string, seed = ''): Promise<{ db: PGlite; isSeeded: boolean }> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new DamagedError(`not open after ${OPEN_LIMIT_MS / 1000} s`)), OPEN_LIMIT_MS)
@@ -124,18 +128,18 @@ async function openDatabase(dataDir: string, seed?: string): Promise<PGlite> {
       startParams: START_PARAMS,
       ...(loadDataDir ? { loadDataDir } : {}),
     })
-  const opening = async (): Promise<PGlite> => {
+  const opening = async (): Promise<{ db: PGlite; isSeeded: boolean }> => {
     // Unpacking that was cut short leaves this mark; nothing can have been written to such a database.
     const mark = `${dataDir}.unpacking`
     if (existsSync(mark)) rmSync(dataDir, { recursive: true, force: true })
-    if (!seed || existsSync(dataDir) || !existsSync(seed)) return create()
+    if (seed === '' || existsSync(dataDir) || !existsSync(seed)) return { db: await create(), isSeeded: false }
     writeFileSync(mark, '')
     try {
-      return await create(new Blob([readFileSync(seed)]))
+      return { db: await create(new Blob([readFileSync(seed)])), isSeeded: true }
     } catch {
       // Made by another version of PGlite: no reason to fail, a new cluster only takes longer.
       rmSync(dataDir, { recursive: true, force: true })
-      return await create()
+      return { db: await create(), isSeeded: false }
     } finally {
       rmSync(mark, { force: true })
     }
@@ -159,6 +163,7 @@ class DamagedError extends Error {
 /** SQLSTATE XX…: Postgres found its own files damaged; 58…: it could not read them. WebAssembly traps come as RuntimeError. */
 const isDamage = (error: unknown): boolean =>
   error instanceof DamagedError ||
+  error instanceof EditedMigrationError ||
   (error instanceof Error && error.name === 'RuntimeError') ||
   (error instanceof Error && 'code' in error && /^(XX|58)/.test(String(error.code)))
 

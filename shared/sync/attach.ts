@@ -38,7 +38,7 @@ export async function attachTables(db: PGlite, tables: readonly TableSpec[]): Pr
 }
 
 /** FNV-1a over the text: tells declarations apart, nothing more. */
-function fingerprintOf(text: string): string {
+export function fingerprintOf(text: string): string {
   let hash = 0x811c9dc5
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
   return `${(hash >>> 0).toString(16)}-${text.length}`
