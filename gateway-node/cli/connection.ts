@@ -1,6 +1,7 @@
 /**
  * Where the local API is and who the caller is: from `HQ_AGENT_URL` and `HQ_AGENT_TOKEN_FILE`, else from `.hq-agent.json` in the folder it is
- * called in or one above. The token itself is only ever in its file: not in arguments, not in the environment.
+ * called in or one above; for `hq sync` otherwise from the gateway's own folder (`HQ_GATEWAY_HOME`, `HQ_HOME/gateway`, or `.hq/gateway` in this folder
+ * or one above), which makes the caller its operator. The token itself is only ever in its file: not in arguments, not in the environment.
  */
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -18,9 +19,13 @@ export class Unreachable extends Error {}
 export async function findConnection(
   env: Readonly<Record<string, string | undefined>>,
   cwd: string,
+  operator = false,
 ): Promise<Connection> {
   const named = { url: env['HQ_AGENT_URL'], tokenFile: env['HQ_AGENT_TOKEN_FILE'] }
-  const { url, tokenFile } = named.url && named.tokenFile ? named : await fromFolder(cwd)
+  const { url, tokenFile } =
+    named.url && named.tokenFile
+      ? named
+      : ((await fromFolder(cwd, '.hq-agent.json')) ?? (operator ? await fromGateway(env, cwd) : undefined) ?? {})
   if (!url || !tokenFile) {
     throw new Unreachable(
       'No connection to a gateway was found. Call hq inside an agent’s workspace while the gateway runs, or set HQ_AGENT_URL and HQ_AGENT_TOKEN_FILE.',
@@ -43,24 +48,38 @@ export async function findConnection(
   }
 }
 
-async function fromFolder(cwd: string): Promise<{ url?: string | undefined; tokenFile?: string | undefined }> {
+type Found = { url?: string | undefined; tokenFile?: string | undefined }
+
+const OPERATOR_FILE = '.hq-operator.json'
+
+/** The folder that the environment names, and no other; else the `.hq` of the project that hq is called in. */
+async function fromGateway(env: Readonly<Record<string, string | undefined>>, cwd: string): Promise<Found | undefined> {
+  const home = env['HQ_GATEWAY_HOME'] || (env['HQ_HOME'] && join(env['HQ_HOME'], 'gateway'))
+  return home ? readConnection(join(home, OPERATOR_FILE)) : fromFolder(cwd, join('.hq', 'gateway', OPERATOR_FILE))
+}
+
+async function fromFolder(cwd: string, name: string): Promise<Found | undefined> {
   for (let folder = cwd; ; folder = dirname(folder)) {
-    try {
-      const data: unknown = JSON.parse(await readFile(join(folder, '.hq-agent.json'), 'utf8'))
-      const field = (name: string): string | undefined => {
-        const value: unknown =
-          typeof data === 'object' && data !== null && name in data
-            ? (data as Record<string, unknown>)[name]
-            : undefined
-        return typeof value === 'string' ? value : undefined
-      }
-      return { url: field('url'), tokenFile: field('token_file') }
-    } catch (error) {
-      if (error instanceof SyntaxError)
-        throw new Unreachable(`${join(folder, '.hq-agent.json')} is broken; restart the gateway, which writes it anew.`)
-      if (!isMissing(error)) throw error
+    const found = await readConnection(join(folder, name))
+    if (found) return found
+    if (dirname(folder) === folder) return undefined
+  }
+}
+
+async function readConnection(file: string): Promise<Found | undefined> {
+  try {
+    const data: unknown = JSON.parse(await readFile(file, 'utf8'))
+    const field = (name: string): string | undefined => {
+      const value: unknown =
+        typeof data === 'object' && data !== null && name in data ? (data as Record<string, unknown>)[name] : undefined
+      return typeof value === 'string' ? value : undefined
     }
-    if (dirname(folder) === folder) return {}
+    return { url: field('url'), tokenFile: field('token_file') }
+  } catch (error) {
+    if (error instanceof SyntaxError)
+      throw new Unreachable(`${file} is broken; restart the gateway, which writes it anew.`)
+    if (isMissing(error)) return undefined
+    throw new Unreachable(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

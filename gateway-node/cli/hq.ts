@@ -9,6 +9,17 @@ import { text as readAll } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { type Answer, type Connection, call, findConnection, Unreachable } from './connection.ts'
 import { printStatus, printTask, printTasks } from './print.ts'
+import {
+  printOutbox,
+  printSync,
+  SYNC_HELP,
+  SyncUsage,
+  syncDiscard,
+  syncExport,
+  syncOutbox,
+  syncRetry,
+  syncStatus,
+} from './sync-commands.ts'
 
 const HELP = `hq: work on your tasks in HQ
 
@@ -21,6 +32,8 @@ const HELP = `hq: work on your tasks in HQ
   hq submit-deliverable <task> --label NAME (--text TEXT | --file PATH | --url ADDRESS)
                                                 put a result up for review (--text - reads standard input)
   hq status                                     who you are and what holds you back
+  hq sync status | outbox | retry | discard | export
+                                                what waits to be sent; “hq sync --help” says more
 
   --json    print the gateway's answer as JSON
   --help    this text
@@ -42,6 +55,8 @@ const OPTIONS = {
   status: { type: 'string' },
   mine: { type: 'boolean' },
   limit: { type: 'string' },
+  set: { type: 'string', multiple: true },
+  yes: { type: 'boolean' },
 } as const
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>>['values']
@@ -126,10 +141,45 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
     print: printStatus,
   },
+  'sync status': {
+    options: [],
+    run(args, _, connection) {
+      none(args)
+      return syncStatus(connection)
+    },
+    print: printSync,
+  },
+  'sync outbox': {
+    options: ['limit'],
+    run(args, values, connection) {
+      none(args)
+      return syncOutbox(connection, values)
+    },
+    print: printOutbox,
+  },
+  'sync retry': {
+    options: ['set'],
+    run: (args, values, connection) => syncRetry(connection, args, values),
+    print: () => 'It is sent again, as a new change at the end of the queue.',
+  },
+  'sync discard': {
+    options: ['yes'],
+    run: (args, values, connection) => syncDiscard(connection, args, values),
+    print: (body) => `Change ${body['seq']} was discarded.`,
+  },
+  'sync export': {
+    options: [],
+    run: (args, _, connection) => syncExport(connection, args),
+    print: (body) => `${body['changes'] === 1 ? '1 change' : `${body['changes']} changes`} in ${body['file']}.`,
+  },
 }
 
 async function main(argv: readonly string[]): Promise<number> {
   const { values, positionals } = parse(argv)
+  if (positionals[0] === 'sync' && (values.help || positionals.length === 1)) {
+    console.log(SYNC_HELP)
+    return values.help ? 0 : 2
+  }
   if (values.help || positionals.length === 0) {
     console.log(HELP)
     return values.help ? 0 : 2
@@ -144,7 +194,7 @@ async function main(argv: readonly string[]): Promise<number> {
   )
   if (foreign) throw new Usage(`“hq ${name}” has no option --${foreign}.`)
   const args = positionals.slice(name.split(' ').length)
-  const connection = await findConnection(process.env, process.cwd())
+  const connection = await findConnection(process.env, process.cwd(), name.startsWith('sync '))
   const { status, body } = await command.run(args, values, connection)
   if (status === 401)
     throw new Unreachable('The gateway does not know this token any more; it was restarted, or the agent was removed.')
@@ -206,7 +256,7 @@ async function workspaceRoot(folder: string): Promise<string | undefined> {
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (error) {
-  if (error instanceof Usage) {
+  if (error instanceof Usage || error instanceof SyncUsage) {
     console.error(`hq: ${error.message}\nTry: hq --help`)
     process.exitCode = 2
   } else if (error instanceof Unreachable) {

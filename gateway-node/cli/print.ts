@@ -67,3 +67,65 @@ export function printStatus(body: Row): string {
     `Sync: ${words(sync['connection'])}, ${clean(sync['pending'])} changes on their way`,
   ].join('\n')
 }
+
+/** Why nothing is sent although the server answers, and what to do. */
+const PARKED: Readonly<Record<string, string>> = {
+  schema_too_old: 'This gateway is too old for the server: update it and start it again.',
+  schema_too_new: 'The server is older than this gateway: update the server.',
+  revoked: 'This gateway was removed from the workspace: ask an admin, and “hq sync export” saves what waits.',
+  forbidden: 'The server takes no changes from this gateway: ask an admin of the workspace.',
+  too_large: 'One change is too large for the server; it and those after it wait.',
+}
+
+const CONNECTION: Readonly<Record<string, string>> = {
+  online: 'connected',
+  connecting: 'connecting',
+  offline: 'the server cannot be reached; changes are sent when it can be',
+  unauthorized: 'the server does not know this gateway any more: register it again; what waits is kept',
+}
+
+export function printSync(body: Row): string {
+  const pending = Number(body['pending'])
+  const rejected = Number(body['rejected'])
+  const initial = (body['initial'] ?? {}) as Row
+  const parked = body['parked'] === null ? undefined : clean(body['parked'])
+  const since = body['oldest_pending_at'] ? `, the oldest since ${ago(body['oldest_pending_at'], body['now'])}` : ''
+  return [
+    `Gateway ${clean(body['gateway'])}: ${CONNECTION[String(body['connection'])] ?? clean(body['connection'])}`,
+    ...(initial['done'] === false
+      ? [
+          `First load: ${clean(initial['rows'])} rows, ${clean(initial['tables_done'])} of ${clean(initial['tables'])} tables`,
+        ]
+      : []),
+    pending === 0 ? 'Nothing waits.' : `Waiting: ${pending === 1 ? '1 change' : `${pending} changes`}${since}`,
+    ...(rejected > 0 ? [`Refused: ${rejected}; “hq sync outbox” says why`] : []),
+    ...(parked ? [`Not sent: ${PARKED[parked] ?? `the server says ${words(parked)}; it is tried again`}`] : []),
+    ...(body['last_heard_at'] ? [`Last heard of the server: ${ago(body['last_heard_at'], body['now'])}`] : []),
+  ].join('\n')
+}
+
+export function printOutbox(body: Row): string {
+  const changes = rows(body['changes'])
+  if (changes.length === 0) return 'Nothing waits.'
+  const lines = changes.flatMap((change) => {
+    const rejection = (change['rejection'] ?? undefined) as Row | undefined
+    const state = rejection ? 'refused' : change['state'] === 'accepted' ? 'received' : 'waiting'
+    const at = clean(change['created_at']).slice(0, 16).replace('T', ' ')
+    return [
+      `${clean(change['seq']).padStart(6)}  ${state.padEnd(8)}  ${at}  ${clean(change['by'])}: ${clean(change['what'])}`,
+      ...(rejection ? [indent(`  ${clean(rejection['message'])} (${clean(rejection['code'])})`)] : []),
+    ]
+  })
+  const left = Number(body['total']) - changes.length
+  return [...lines, ...(left > 0 ? [`and ${left} more (--limit)`] : [])].join('\n')
+}
+
+/** "12 min ago", by the gateway's clock. */
+function ago(at: unknown, now: unknown): string {
+  const seconds = Math.max(0, (Date.parse(String(now)) - Date.parse(String(at))) / 1000)
+  if (!Number.isFinite(seconds)) return clean(at)
+  if (seconds < 60) return 'just now'
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`
+  return `${Math.floor(seconds / 86_400)} d ago`
+}

@@ -10,8 +10,9 @@
  *   POST /v1/tasks/:id/comments        {body}
  *   POST /v1/tasks/:id/deliverables    {label, text | file | url}
  *   POST /v1/tasks/:id/complete        {summary?}
+ *   …    /v1/sync/…                     what waits to be sent (sync-routes.ts); also with the operator's token
  *
- *  H1 Every call but `health` needs an agent's token (`Authorization: Bearer`); what it may do is decided in `actions.ts` alone.
+ *  H1 Every call but `health` needs an agent's token (`Authorization: Bearer`); what it may do is decided in `actions.ts` and `sync-routes.ts` alone.
  *  H2 A page in a browser gets nothing: a foreign `Host` or any `Origin` is refused (DNS rebinding, CSRF), and there is no CORS.
  *  H3 Errors are `{code, message}`; a refusal is 4xx with the code of `actions.ts`. Nothing of a request is logged but method, path and status.
  */
@@ -22,12 +23,17 @@ import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { z } from 'zod'
 import type { Actions, Caller, RefusalCode, Result } from './actions.ts'
+import type { OperatorToken } from './operator-token.ts'
+import { outboxQuery, retryBody, type SyncCaller, syncActions } from './sync-routes.ts'
 import type { TokenAgent, Tokens } from './tokens.ts'
 
 export interface AppParts {
   readonly actions: Actions
   readonly replica: Replica
   readonly tokens: Pick<Tokens, 'agentOf'>
+  readonly operator: Pick<OperatorToken, 'is'>
+  /** Milliseconds since 1970. */
+  readonly now: () => number
   readonly gatewaySlug: string
   readonly onError: (error: unknown) => void
 }
@@ -61,11 +67,12 @@ const searchQuery = z.object({
 })
 
 interface Env {
-  Variables: { caller: Caller }
+  Variables: { caller: Caller; syncCaller: SyncCaller }
 }
 
-export function createApp({ actions, replica, tokens, gatewaySlug, onError }: AppParts): Hono<Env> {
+export function createApp({ actions, replica, tokens, operator, now, gatewaySlug, onError }: AppParts): Hono<Env> {
   const app = new Hono<Env>()
+  const sync = syncActions({ replica, gatewaySlug, now })
 
   app.use(async (context, next) => {
     const host = (context.req.header('host') ?? '').replace(/:\d+$/, '')
@@ -86,10 +93,36 @@ export function createApp({ actions, replica, tokens, gatewaySlug, onError }: Ap
   app.use('/v1/*', async (context, next) => {
     const token = /^Bearer ([\w-]{10,200})$/.exec(context.req.header('authorization') ?? '')?.[1]
     const agent = token === undefined ? undefined : tokens.agentOf(token)
-    if (!agent) return fail(context, 401, 'unauthenticated', 'A valid token of an agent is needed.')
-    context.set('caller', await callerFor(replica, agent))
+    if (agent) {
+      context.set('syncCaller', { kind: 'agent', agent })
+      context.set('caller', await callerFor(replica, agent))
+      return next()
+    }
+    if (token === undefined || !operator.is(token))
+      return fail(context, 401, 'unauthenticated', 'A valid token of an agent is needed.')
+    if (!context.req.path.startsWith('/v1/sync/'))
+      return fail(context, 403, 'forbidden', 'This is for agents; the operator’s token is for “hq sync” only.')
+    context.set('syncCaller', { kind: 'operator' })
     return next()
   })
+
+  app.get('/v1/sync/status', async (context) => context.json(await sync.status(context.var.syncCaller)))
+  app.get('/v1/sync/outbox', async (context) => {
+    const query = outboxQuery.safeParse(context.req.query())
+    return query.success
+      ? context.json(await sync.outbox(context.var.syncCaller, query.data.limit))
+      : invalid(context, query.error)
+  })
+  app.get('/v1/sync/export', async (context) => context.json(await sync.export(context.var.syncCaller)))
+  app.post('/v1/sync/:seq{[0-9]{1,15}}/retry', async (context) => {
+    const body = retryBody.safeParse((await jsonOf(context)) ?? {})
+    return body.success
+      ? answer(context, await sync.retry(context.var.syncCaller, Number(context.req.param('seq')), body.data.set))
+      : invalid(context, body.error)
+  })
+  app.post('/v1/sync/:seq{[0-9]{1,15}}/discard', async (context) =>
+    answer(context, await sync.discard(context.var.syncCaller, Number(context.req.param('seq')))),
+  )
 
   app.get('/v1/status', async (context) => {
     const { agent, runId } = context.var.caller

@@ -12,6 +12,7 @@ import type { GatewayContext, Service } from '../service.ts'
 import type { Actions } from './actions.ts'
 import { createApp } from './app.ts'
 import { gatewayActions } from './gateway-actions.ts'
+import { createOperatorToken } from './operator-token.ts'
 import { createTokens, type TokenAgent } from './tokens.ts'
 
 export const CONNECTION_FILE = '.hq-agent.json'
@@ -29,6 +30,7 @@ export function createLocalApi(
 ): LocalApi {
   const { replica, gatewayId, workspaces, log } = context
   const tokens = createTokens(context.home)
+  const operator = createOperatorToken(context.home)
   let server: ServerType | undefined
   let address: string | undefined
   let unsubscribe: (() => void) | undefined
@@ -76,6 +78,8 @@ export function createLocalApi(
         actions: options.actions ?? gatewayActions(context),
         replica,
         tokens,
+        operator,
+        now: context.now,
         gatewaySlug: context.slug,
         onError: (error) =>
           log('error', 'the local API failed', { error: error instanceof Error ? error.message : String(error) }),
@@ -86,6 +90,7 @@ export function createLocalApi(
         )
         server.on('error', reject)
       })
+      await operator.create(address)
       unsubscribe = replica.onChange((changes) => {
         if (changes.has('agents')) void refresh()
       })
@@ -106,6 +111,7 @@ export function createLocalApi(
       for (const file of told.keys()) await rm(file, { force: true })
       told = new Map()
       await tokens.clear()
+      await operator.clear()
     },
   }
 }
