@@ -11,7 +11,16 @@ import { newId } from '@hq/sync-server/database/ids.ts'
 import { type Caller, startWorkspace, update, type Workspace } from '@hq/sync-server/testing/workspace.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BenchReplica, openBenchReplica, until } from '../bench/support/replicas.ts'
-import { eventually, within } from './support/browser.ts'
+import {
+  drained,
+  eventually,
+  hasChromium,
+  openDevice,
+  setUpOwner,
+  startTestServer,
+  within,
+  writeTask,
+} from './support/browser.ts'
 import { ELECTRIC_SECRET, type ElectricService, startElectric } from './support/electric.ts'
 
 // startTestServer (support/browser.ts) puts an Electric service beside every server of this file.
@@ -22,6 +31,32 @@ describe('offline work, over Electric', async () => {
 describe('who sees what, over Electric', async () => {
   await import('./visibility.test.ts')
 })
+
+test.skipIf(!hasChromium)(
+  'Electric away: the app says that it is syncing, not that all is there; what is written is sent, and it recovers',
+  async () => {
+    const server = await startTestServer()
+    const device = await openDevice(server)
+    try {
+      await setUpOwner(device.page, server)
+      const says = (word: string) => device.page.getByRole('link', { name: word }).first().waitFor()
+      await says('Synced')
+      await server.electric?.engine.kill('SIGKILL')
+      await says('Syncing')
+      const id = await writeTask(device.page, 'while Electric is away')
+      await eventually(
+        'the authority has it',
+        async () => (await server.rows('select 1 from tasks where id = $1', [id])).length === 1,
+      )
+      await server.electric?.engine.start()
+      await drained(device.page, 60_000)
+      await says('Synced')
+    } finally {
+      await device.close()
+      await server.stop()
+    }
+  },
+)
 
 describe('two replicas over Electric', () => {
   let folder = ''
@@ -103,9 +138,11 @@ describe('two replicas over Electric', () => {
       async () => (await workspace.rows('select 1 from tasks where id = $1', [meanwhile])).length === 1,
     )
     expect(here.replica.status().pending).toBe(1)
+    await until(here.replica, () => here.replica.status().connection === 'connecting')
     await electric.engine.start()
     await arrives(meanwhile)
     await settles()
+    await until(here.replica, () => here.replica.status().connection === 'online')
     const about = logged.filter((line) => line.includes('Electric'))
     expect(about).toHaveLength(2)
     expect(about[0]).toMatch(/^error No shapes from Electric: it cannot be reached/)
