@@ -35,8 +35,6 @@ const LOG_SINCE_CHECKPOINT =
 /** A result larger than this is not recorded: whoever asks again gets no rows. */
 const MAX_RECORDED = 100_000
 
-const NOT_KEPT =
-  'This browser keeps nothing here: closing the tab loses what has not been sent. A private window, or an address without https, does that.'
 const REBUILT =
   'The database on this device could not be read, so it was built anew. Changes that had not been sent were kept and are sent again.'
 
@@ -49,14 +47,14 @@ export async function openEngine(identity: DatabaseIdentity, events: EngineEvent
   await adoptFormer(device, name, identity)
   const record = await device.database(name)
   const broken = record !== undefined && (record.broken || record.attempts >= MAX_ATTEMPTS)
-  let notice = storage === 'memory' ? NOT_KEPT : null
+  let notice: string | null = null
   const usable = record?.storage === storage && !broken && (await isInstalled(device, name))
   // Lost may also mean that the browser has thrown its files away: what waited in them must not go with them (E2).
   const copies = usable ? '' : await device.copies(name)
   if (broken || copies !== '') {
     console.warn('The local database could not be opened; it is replaced.', { attempts: record?.attempts })
     await rescue(device, name, copies)
-    notice ??= REBUILT
+    notice = REBUILT
   }
 
   if (usable) {

@@ -130,55 +130,6 @@ export function useSyncStatus(): SyncStatus {
   )
 }
 
-/** What waits and what was refused, oldest first, with the means to deal with it. */
-export function useOutbox(): {
-  readonly entries: readonly OutboxEntry[]
-  readonly ready: boolean
-  readonly retry: (seq: number, set?: Record<string, Record<string, Record<string, unknown>>>) => Promise<void>
-  readonly discard: (seq: number) => Promise<void>
-} {
-  const connection = replica()
-  const [entries, setEntries] = useState<readonly OutboxEntry[]>()
-  useEffect(() => {
-    let current = true
-    let loading = false
-    let again = false
-    const load = async () => {
-      if (loading) {
-        again = true
-        return
-      }
-      loading = true
-      try {
-        const next = await connection.outbox()
-        if (current) setEntries(next)
-      } catch (error) {
-        console.warn('The list of waiting changes could not be read; it is read again with the next change.', error)
-      } finally {
-        loading = false
-        if (again && current) {
-          again = false
-          setTimeout(() => void load(), 100)
-        }
-      }
-    }
-    void load()
-    const end = connection.onChanged((changed) => {
-      if (changed === 'all' || changed.includes('sync')) void load()
-    })
-    return () => {
-      current = false
-      end()
-    }
-  }, [connection])
-  const retry = useCallback(
-    (seq: number, set?: Record<string, Record<string, Record<string, unknown>>>) => connection.retry(seq, set),
-    [connection],
-  )
-  const discard = useCallback((seq: number) => connection.discard(seq), [connection])
-  return { entries: entries ?? [], ready: entries !== undefined, retry, discard }
-}
-
 /** The one row of `table` with this id. */
 export function useById<T>(table: TableName, id: string | undefined): RowResult<T> {
   return useRow<T>(`select * from "${declared[table].name}" where id = $1`, [id ?? null], {

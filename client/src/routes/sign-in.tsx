@@ -1,6 +1,7 @@
 import { createFileRoute } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { AuthFrame } from '../session/auth-frame.tsx'
+import { ExportWaiting } from '../session/export-waiting.tsx'
 import { Redirect } from '../session/redirect.tsx'
 import { Splash, Unreachable } from '../session/screens.tsx'
 import { SignInForm } from '../session/sign-in-form.tsx'
@@ -37,6 +38,7 @@ function SignIn() {
           meaning="waiting"
           title={last.waiting === 1 ? '1 change waits on this device' : `${last.waiting} changes wait on this device`}
           className="mb-4"
+          action={<ExportWaiting person={last.principal} />}
         >
           Nothing is lost: sent as soon as {last.principal.name} has signed in.
         </Banner>

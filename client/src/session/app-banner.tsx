@@ -1,18 +1,22 @@
 import type { SyncStatus } from '@hq/shared/sync/contract.ts'
+import { Link } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
+import { useRevokedHere } from '../features/sync/revoked.ts'
+import { useStorageNotice } from '../features/sync/use-storage.ts'
 import type { Phase } from '../replica/messages.ts'
 import { applyUpdate, onUpdateReady } from '../service-worker.ts'
 import { Banner } from '../ui/banner.tsx'
-import { Button } from '../ui/button.tsx'
+import { Button, buttonClass } from '../ui/button.tsx'
 import { Progress } from '../ui/progress.tsx'
-import { parkedWords } from './sync-words.ts'
+import { parkedOf } from './sync-words.ts'
 
 /** Across the top: the first load, what keeps changes from being sent, a new version, a database that keeps nothing. */
 export function AppBanner({ phase, status }: { phase: Phase; status: SyncStatus }) {
   const [dismissed, setDismissed] = useState<string>()
   const update = useUpdateReady()
   const notice = phase.name === 'open' ? phase.notice : null
-  const parked = status.parked === null ? undefined : parkedWords(status.parked)
+  const parked = parkedOf(status, useRevokedHere())
+  const storage = useStorageNotice(phase)
   return (
     <>
       <FirstLoad phase={phase} status={status} />
@@ -21,7 +25,17 @@ export function AppBanner({ phase, status }: { phase: Phase; status: SyncStatus 
           look="edge"
           meaning="warning"
           title={parked.title}
-          action={parked.reload && <Button onClick={applyUpdate}>Reload</Button>}
+          action={
+            parked.way === 'reload' ? (
+              <Button size="sm" onClick={applyUpdate}>
+                Reload
+              </Button>
+            ) : (
+              <Link to="/sync" className={buttonClass('secondary', 'sm')}>
+                What waits
+              </Link>
+            )
+          }
         >
           {parked.advice}
         </Banner>
@@ -36,6 +50,21 @@ export function AppBanner({ phase, status }: { phase: Phase; status: SyncStatus 
           action={<Button onClick={applyUpdate}>Reload</Button>}
         >
           Reloading takes a second; nothing you have saved is lost.
+        </Banner>
+      )}
+      {storage && dismissed !== storage.code && (
+        <Banner
+          look="edge"
+          meaning={storage.code === 'full' ? 'danger' : 'warning'}
+          title={storage.title}
+          onDismiss={() => setDismissed(storage.code)}
+          action={
+            <Link to="/sync" className={buttonClass('secondary', 'sm')}>
+              What waits
+            </Link>
+          }
+        >
+          {storage.advice}
         </Banner>
       )}
       {notice && dismissed !== notice && (

@@ -18,6 +18,7 @@ import {
   UsersRound,
 } from 'lucide-react'
 import { useEffect, useMemo, useState, useSyncExternalStore } from 'react'
+import { useMyConflictCount } from '../features/sync/conflicts-section.tsx'
 import type { ReplicaConnection } from '../replica/connection.ts'
 import { closeReplica, openReplicaFor } from '../replica/current.ts'
 import { exposeDiagnostics } from '../replica/diagnostics.ts'
@@ -48,7 +49,7 @@ export function AppLayout({ principal }: { principal: Person }) {
     },
     [],
   )
-  if (phase.name === 'failed') return <DatabaseFailed message={phase.message} />
+  if (phase.name === 'failed') return <DatabaseFailed message={phase.message} person={principal} />
   return <Frame principal={principal} connection={connection} />
 }
 
@@ -81,8 +82,10 @@ function watchSession(connection: ReplicaConnection): () => void {
   }
   window.addEventListener('online', wake)
   document.addEventListener('visibilitychange', wakeIfVisible)
-  // Asks the browser not to evict the database when space gets scarce. It may say no; then it is as it was.
-  void navigator.storage?.persist?.()
+  // Asks the browser not to evict the database when space gets scarce. It may say no; then storage-health.ts says what that means.
+  navigator.storage
+    ?.persist?.()
+    .catch((error: unknown) => console.info('The browser does not promise to keep the data.', error))
   const end = connection.subscribe(look)
   return () => {
     end()
@@ -99,6 +102,7 @@ function Frame({ principal, connection }: { principal: Person; connection: Repli
   const workspace = useRow<Row<'workspace'>>('select * from workspace limit 1', [], { tables: ['workspace'] }).row
   const person = useById<Row<'people'>>('people', principal.person_id).row
   const groups = useNavigation()
+  const conflicts = useMyConflictCount(principal.person_id)
   const session = useMemo<Session>(
     () => ({
       principal,
@@ -150,7 +154,7 @@ function Frame({ principal, connection }: { principal: Person; connection: Repli
         person={{ id: principal.person_id, name: person?.name ?? principal.name, menu }}
         groups={groups}
         phoneItems={['home', 'tasks', 'agents', 'commands']}
-        sync={{ ...pillOf(status), to: '/sync' }}
+        sync={{ ...pillOf(status, conflicts), to: '/sync' }}
         onSearch={openPalette}
         onCreate={canCreate ? createSomething : undefined}
         banner={<AppBanner phase={phase} status={status} />}

@@ -1,6 +1,8 @@
 import { useEffect } from 'react'
 import { Button } from '../ui/button.tsx'
 import { AuthFrame, Mark } from './auth-frame.tsx'
+import { ExportWaiting } from './export-waiting.tsx'
+import type { Person } from './session.ts'
 import { sessionStore } from './store.ts'
 
 /** For the moment in which nothing is known yet. */
@@ -35,7 +37,7 @@ export function Unreachable({ message, onRetry }: { message: string; onRetry?: (
 }
 
 /** The local database cannot be opened at all. */
-export function DatabaseFailed({ message }: { message: string }) {
+export function DatabaseFailed({ message, person }: { message: string; person: Person }) {
   return (
     <AuthFrame
       title="The local database cannot be opened"
@@ -43,11 +45,12 @@ export function DatabaseFailed({ message }: { message: string }) {
     >
       <div role="alert" className="flex flex-col gap-4">
         <pre className="max-h-48 overflow-auto font-mono text-xs whitespace-pre-wrap text-text-2">{message}</pre>
-        <div className="flex gap-2">
+        <div className="flex flex-wrap items-center gap-2">
           <Button variant="primary" onClick={() => location.reload()}>
             Try again
           </Button>
           <Button onClick={() => void navigator.clipboard.writeText(message)}>Copy details</Button>
+          <ExportWaiting person={person} />
         </div>
       </div>
     </AuthFrame>

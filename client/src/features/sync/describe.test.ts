@@ -1,50 +1,30 @@
-import type { OutboxEntry } from '@hq/shared/sync/contract.ts'
 import { expect, test } from 'vitest'
-import { fieldsOf, describe as words } from './describe.ts'
-
-const entry = (...patches: OutboxEntry['patches']): OutboxEntry => ({
-  seq: 1,
-  mutationId: '0190a000-0000-7000-8000-000000000000',
-  state: 'pending',
-  createdAt: '2026-01-01T00:00:00.000Z',
-  actor: { type: 'human', id: null },
-  runId: null,
-  patches,
-  rejection: null,
-})
+import { adviceOf, fieldsOf, inputOf, valueText } from './describe.ts'
 
 const id = '0190a000-0000-7000-8000-000000000001'
 
-test('one row: what was done to what, and which columns', () => {
-  expect(words(entry({ table: 'tasks', id, op: 'insert', set: { title: 'Call Ana' }, base: {} }))).toBe(
-    'New task “Call Ana”',
-  )
-  expect(
-    words(
-      entry({ table: 'tasks', id, op: 'update', set: { status: 'done', due_date: null }, base: { status: 'todo' } }),
-    ),
-  ).toBe('Changed task: status, due date')
-})
-
-test('a soft delete reads as deleting', () => {
-  const set = { deleted_at: '2026-01-01' }
-  expect(words(entry({ table: 'tasks', id, op: 'update', set, base: {} }))).toBe('Deleted task')
-})
-
-test('several rows are counted and their kinds named', () => {
-  const patch = { id, op: 'update' as const, set: { name: 'x' }, base: {} }
-  expect(words(entry({ ...patch, table: 'tasks' }, { ...patch, table: 'contacts' }))).toBe(
-    '2 rows in one step (task, contact)',
-  )
-})
-
-test('only free text can be corrected in place; ids are not shown', () => {
-  const fields = fieldsOf(
-    entry({ table: 'agents', id, op: 'update', set: { id, name: 'Ana', status: 'ready', settings: {} }, base: {} }),
-  )
-  expect(fields.map(({ column, editable }) => [column, editable])).toEqual([
-    ['name', true],
-    ['status', false],
-    ['settings', false],
+test('text, numbers, days and choices can be corrected in place; ids and structures are only shown', () => {
+  const set = { id, title: 'Ana', status: 'todo', stream_id: id, due_date: null }
+  const fields = fieldsOf({ patches: [{ table: 'tasks', id, op: 'update', set, base: { title: 'An' } }] })
+  expect(fields.map(({ column, before, input }) => [column, before, input.kind])).toEqual([
+    ['title', 'An', 'line'],
+    ['status', undefined, 'choice'],
+    ['stream_id', undefined, 'none'],
+    ['due_date', undefined, 'line'],
   ])
+  expect(inputOf('tasks', 'description').kind).toBe('text')
+  expect(inputOf('tasks', 'no_such_column').kind).toBe('none')
+})
+
+test('a value reads as a person would say it', () => {
+  expect(valueText(null)).toBe('empty')
+  expect(valueText('in_progress', { table: 'tasks', column: 'status' })).toBe('in progress')
+  expect(valueText(id, { table: 'tasks', column: 'stream_id' }, () => 'Sales')).toBe('Sales')
+  expect(valueText(id, { table: 'tasks', column: 'stream_id' }, () => undefined)).toBe('something that is not here')
+  expect(valueText('snake_case', { table: 'tasks', column: 'title' })).toBe('snake_case')
+})
+
+test('every refusal says what to do next', () => {
+  for (const code of ['forbidden', 'missing_row', 'stale', 'not_unique', 'malformed', 'too_large', 'what_is_this'])
+    expect(adviceOf(code)).toMatch(/\.$/)
 })

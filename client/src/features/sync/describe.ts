@@ -1,80 +1,72 @@
-/** How a change in the outbox reads to a person. Pure. */
+/** What a change in the outbox and its refusal mean to a person. Pure. */
+import type { NameOf } from '@hq/shared/domain/change-words.ts'
 import type { TableSpec } from '@hq/shared/schema/columns.ts'
-import { tables } from '@hq/shared/schema/tables.ts'
+import { ENUMS } from '@hq/shared/schema/enums.ts'
+import { type TableName, tables } from '@hq/shared/schema/tables.ts'
 import type { OutboxEntry } from '@hq/shared/sync/contract.ts'
-
-type Patch = OutboxEntry['patches'][number]
-
-const NOUNS: Partial<Record<Patch['table'], string>> = {
-  entity_links: 'deliverable or link',
-  knowledge_items: 'page',
-  task_relations: 'relation between tasks',
-  notification_reads: 'read mark',
-  agent_inbox_items: 'inbox item',
-  people: 'person',
-}
-
-const nounOf = (table: Patch['table']): string => NOUNS[table] ?? table.replaceAll('_', ' ').replace(/s$/, '')
-
-const VERBS: Record<Patch['op'], string> = { insert: 'New', update: 'Changed', delete: 'Deleted' }
-
-/** "Changed task “Call Ana”: status, due date", "New comment", "Changed 14 rows". */
-export function describe(entry: OutboxEntry): string {
-  const [first] = entry.patches
-  if (!first) return 'An empty change'
-  if (entry.patches.length > 1) {
-    const kinds = new Set(entry.patches.map((patch) => nounOf(patch.table)))
-    return `${entry.patches.length} rows in one step (${[...kinds].join(', ')})`
-  }
-  const name = nameIn(first.set) ?? nameIn(first.base)
-  const deleted = first.op === 'update' && first.set.deleted_at
-  const verb = deleted ? VERBS.delete : VERBS[first.op]
-  const columns = first.op === 'update' && !deleted ? `: ${Object.keys(first.set).map(wordsOf).join(', ')}` : ''
-  return `${verb} ${nounOf(first.table)}${name ? ` “${name}”` : ''}${columns}`
-}
-
-const wordsOf = (column: string): string => column.replace(/_(id|at)$/, '').replaceAll('_', ' ')
-
-function nameIn(values: Record<string, unknown>): string | undefined {
-  for (const key of ['title', 'name', 'label', 'body']) {
-    const value = values[key]
-    if (typeof value === 'string' && value !== '') return value.length > 60 ? `${value.slice(0, 59)}…` : value
-  }
-  return undefined
-}
+import { referenceOf } from './names.ts'
 
 export interface FieldChange {
-  readonly table: Patch['table']
+  readonly table: TableName
   readonly id: string
   readonly column: string
   readonly before: unknown
   readonly after: unknown
-  /** One line of text that a person can correct here and send again. */
-  readonly editable: boolean
+  readonly input: FieldInput
 }
+
+/** How a person can correct it; `none`: it is only shown. */
+export type FieldInput =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'line' | 'text'; readonly nullable: boolean }
+  | { readonly kind: 'choice'; readonly options: readonly string[] }
 
 /** Of no interest to a person: who and where the row is. */
-const TECHNICAL = new Set(['id', 'tenant_id', 'created_at', 'updated_at'])
+const TECHNICAL = new Set(['id', 'tenant_id', 'created_at', 'updated_at', 'created_by', 'updated_by'])
+const LONG = new Set(['body', 'description', 'content', 'review_note', 'notes', 'instructions'])
+const LINES = new Set(['text', 'integer', 'bigint', 'numeric', 'double precision', 'date', 'timestamptz'])
 
 /** Column by column, for the details of an entry. */
-export function fieldsOf(entry: OutboxEntry): FieldChange[] {
-  return entry.patches.flatMap((patch) => {
-    const columns: TableSpec['columns'] = tables[patch.table].columns
-    return Object.entries(patch.set)
+export function fieldsOf(entry: Pick<OutboxEntry, 'patches'>): FieldChange[] {
+  return entry.patches.flatMap((patch) =>
+    Object.entries(patch.set)
       .filter(([column]) => !TECHNICAL.has(column))
-      .map(([column, after]) => {
-        const spec = columns[column]?.spec
-        const editable =
-          spec?.type === 'text' && spec.enum === undefined && (typeof after === 'string' || after === null)
-        return { table: patch.table, id: patch.id, column, before: patch.base[column], after, editable }
-      })
-  })
+      .map(([column, after]) => ({
+        table: patch.table,
+        id: patch.id,
+        column,
+        before: patch.base[column],
+        after,
+        input: inputOf(patch.table, column),
+      })),
+  )
 }
 
-/** A value as text. */
-export function valueText(value: unknown): string {
+export function inputOf(table: TableName, column: string): FieldInput {
+  const { columns }: TableSpec = tables[table]
+  const spec = columns[column]?.spec
+  if (!spec) return { kind: 'none' }
+  if (spec.enum !== undefined) return { kind: 'choice', options: ENUMS[spec.enum] }
+  if (spec.type === 'boolean') return { kind: 'choice', options: ['true', 'false'] }
+  if (!LINES.has(spec.type)) return { kind: 'none' }
+  return { kind: LONG.has(column) ? 'text' : 'line', nullable: spec.nullable }
+}
+
+/** "due date", "assignee", "created". */
+export const columnWords = (column: string): string =>
+  column
+    .replace(/_(agent|person)_id$/, '')
+    .replace(/_(id|at)$/, '')
+    .replaceAll('_', ' ')
+
+/** A value as text: ids by the name of what they mean, enums in words. */
+export function valueText(value: unknown, of?: { table: TableName; column: string }, nameOf?: NameOf): string {
   if (value === undefined || value === null || value === '') return 'empty'
-  return typeof value === 'string' ? value : JSON.stringify(value)
+  if (typeof value !== 'string') return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  if (!of) return value
+  const target = referenceOf(of.table, of.column)
+  if (target) return nameOf?.(target, value) ?? 'something that is not here'
+  return inputOf(of.table, of.column).kind === 'choice' ? value.replaceAll('_', ' ') : value
 }
 
 /** What the reasons of the server ask of a person. */
@@ -86,9 +78,9 @@ export function adviceOf(code: string): string {
     case 'missing_reference':
       return 'Something it belongs to was removed. Copy what you need, then discard it.'
     case 'stale':
-      return 'Somebody else changed this meanwhile. Look at it as it is now, then try again or discard this.'
+      return 'Somebody else changed this meanwhile. Compare it with what the server has now, then try again or discard it.'
     case 'not_unique':
-      return 'That name is taken. Choose another one below and try again.'
+      return 'That name is taken. Choose another one and try again.'
     case 'immutable':
     case 'unknown_table':
     case 'unknown_column':

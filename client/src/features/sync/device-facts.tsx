@@ -1,13 +1,16 @@
-import { type ReactNode, useEffect, useState, useSyncExternalStore } from 'react'
+import { type ReactNode, useState, useSyncExternalStore } from 'react'
 import { replica, useRows } from '../../replica/hooks.ts'
 import type { StorageKind } from '../../replica/messages.ts'
+import { freeOf, keptWords, megabytes } from '../../replica/storage-health.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { useStorageFacts } from './use-storage.ts'
 
 const STORAGE: Record<StorageKind, string> = {
   opfs: 'This browser’s private file system',
   idb: 'This browser’s IndexedDB',
-  memory: 'Memory only: closing the tab loses what has not been sent',
+  memory: 'Memory only',
 }
 
 /** Where the data of this browser is and how large, and the way to build it anew. */
@@ -23,7 +26,8 @@ export function DeviceFacts() {
     [],
     { tables: ['sync'] },
   )
-  const persisted = usePersistedStorage()
+  const facts = useStorageFacts(phase)
+  const free = facts && freeOf(facts)
   const [asking, setAsking] = useState(false)
   const size = rows[0] === undefined ? '' : `${(rows[0].size / 1e6).toFixed(0)} MB`
   return (
@@ -32,9 +36,14 @@ export function DeviceFacts() {
       <dl className="overflow-hidden rounded-card border border-line">
         <Fact name="Database">{phase.name === 'open' ? STORAGE[phase.storage] : 'Being opened'}</Fact>
         <Fact name="Size">{size}</Fact>
-        <Fact name="Kept when space gets scarce">
-          {persisted ? 'Yes' : 'This browser may delete it then; what has been sent is on the server'}
-        </Fact>
+        <Fact name="Kept">{facts ? keptWords(facts) : ''}</Fact>
+        {free !== undefined && facts?.quota !== undefined && (
+          <Fact name="Room for HQ">
+            <span className="nums">
+              {megabytes(free)} free of {megabytes(facts.quota)}
+            </span>
+          </Fact>
+        )}
         <Fact name="Changes made here, ever">
           <span className="nums">{rows[0]?.seq.toLocaleString('en') ?? ''}</span>
         </Fact>
@@ -53,7 +62,15 @@ export function DeviceFacts() {
         onOpenChange={setAsking}
         title="Rebuild the local database?"
         confirm="Rebuild"
-        onConfirm={() => void connection.rebuild()}
+        onConfirm={() => {
+          connection.rebuild().catch((error: unknown) =>
+            toast({
+              title: 'The database was not rebuilt',
+              description: error instanceof Error ? error.message : String(error),
+              meaning: 'danger',
+            }),
+          )
+        }}
       >
         Loads everything from the server again, which needs the network. Changes that wait are kept and sent.
       </Confirm>
@@ -68,14 +85,4 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
       <dd className="min-w-0 flex-1">{children}</dd>
     </div>
   )
-}
-
-function usePersistedStorage(): boolean {
-  const [persisted, setPersisted] = useState(false)
-  useEffect(() => {
-    navigator.storage
-      ?.persisted?.()
-      .then(setPersisted, (error: unknown) => console.warn('The browser does not say whether it keeps data.', error))
-  }, [])
-  return persisted
 }

@@ -103,6 +103,14 @@ export function TaskList({ view, directory, actions, onActive, empty }: TaskList
     { keys: 'd', label: 'Set the due date', run: choose('due') },
     { keys: 's', label: 'Move to a stream', run: choose('stream') },
     { keys: 'e', label: 'Edit the title', run: (_, line) => line && !isHeading(line) && setEditing(line.task.id) },
+    {
+      keys: 'w',
+      label: 'See what its sync mark means',
+      run: (_, line) => {
+        const mark = line && !isHeading(line) ? marks.get(line.task.id) : undefined
+        if (mark) void navigate({ to: '/sync', hash: mark.anchor })
+      },
+    },
     { keys: 'backspace', label: 'Delete', run: (ids) => remove(ids) },
   ]
   const selectAll = async () => {
