@@ -19,6 +19,11 @@ test('one row: what was done to what, and which columns', () => {
   )
 })
 
+test('a row is called what it is called now, not what a refused change would call it', () => {
+  const renamed = patch({ table: 'streams', set: { name: 'Sales' }, base: { name: 'Support' } })
+  expect(words([renamed], () => 'Support')).toBe('Stream “Support”: name')
+})
+
 test('a soft delete reads as deleting, with the name the row still has', () => {
   expect(words([patch({ set: { deleted_at: '2026-01-01' } })], () => 'Old')).toBe('Deleted task “Old”')
 })

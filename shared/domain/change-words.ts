@@ -64,7 +64,11 @@ export function describeChange(patches: readonly ChangePatch[], nameOf: NameOf =
     return `${patches.length.toLocaleString('en')} rows in one step (${[...kinds].join(', ')})${lead ? `, “${lead}” first` : ''}`
   }
   const noun = nounOf(first.table)
-  const name = nameIn(first.set) ?? nameOf(first.table, first.id) ?? nameIn(first.base)
+  // A refused new name is not what the row is called.
+  const name =
+    first.op === 'insert'
+      ? (nameIn(first.set) ?? nameOf(first.table, first.id))
+      : (nameOf(first.table, first.id) ?? nameIn(first.set) ?? nameIn(first.base))
   const called = name ? ` “${name}”` : ''
   if (isDelete(first)) return `Deleted ${noun}${called}`
   if (first.op === 'insert') return `New ${noun}${called}`

@@ -25,12 +25,17 @@ const region = (page: Page, name: string) => page.getByRole('region', { name, ex
 /** By the app's own links, so that the page is not loaded anew. */
 const goTo = (page: Page, name: RegExp | string) => page.getByRole('link', { name }).first().click()
 
+const SETTLED = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() =>
+  Promise.allSettled(document.getAnimations().map((each) => each.finished)).then(() => requestAnimationFrame(done)))))`
+
 /** In both schemes and on a phone: nothing serious for axe, nothing wider than the screen, and a picture. */
 async function inspect(page: Page, name: string): Promise<void> {
   const size = page.viewportSize()
   await page.setViewportSize({ width: 1280, height: 1500 })
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
+    // Colours change by a transition, which ends with the next frames.
+    await page.evaluate(SETTLED)
     expect(await seriousFindings(page)).toEqual([])
     await picture(page, `${name}-1280-${colorScheme}`)
   }
@@ -107,10 +112,8 @@ describe.skipIf(!hasChromium)('what a person sees of sync', () => {
     await inspect(page, 'sync-waiting')
 
     await goTo(page, /^Tasks/)
-    const row = page.getByRole('option', { name: /Call the supplier/ })
-    await row.waitFor()
-    // The mark is part of what the row is called, and a button of its own.
-    await row.getByLabel('Waiting to sync').click()
+    const row = page.getByRole('row', { name: /Call the supplier/ })
+    await row.getByRole('button', { name: 'Waiting to sync' }).click()
     const entry = page.getByRole('listitem').filter({ hasText: 'Call the supplier' })
     await entry.waitFor()
     await eventually('the entry has the focus', () => entry.evaluate('(element) => element === document.activeElement'))
