@@ -68,7 +68,17 @@ export function AppBanner({ phase, status }: { phase: Phase; status: SyncStatus 
         </Banner>
       )}
       {notice && dismissed !== notice && (
-        <Banner look="edge" meaning="warning" title="About this device" onDismiss={() => setDismissed(notice)}>
+        <Banner
+          look="edge"
+          meaning="warning"
+          title="About this device"
+          onDismiss={() => setDismissed(notice)}
+          action={
+            <Link to="/sync" className={buttonClass('secondary', 'sm')}>
+              What waits
+            </Link>
+          }
+        >
           {notice}
         </Banner>
       )}
