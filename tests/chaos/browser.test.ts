@@ -15,14 +15,13 @@ import {
   loaded,
   OWNER,
   openDevice,
-  opened,
   query,
   setUpOwner,
   statusOf,
   within,
   writeTask,
 } from '../support/browser.ts'
-import { createChance, pause, rounds } from '../support/chance.ts'
+import { createChance, limit, pause, rounds } from '../support/chance.ts'
 import { BUSY_LOG, streamOfTasks } from '../support/chaos.ts'
 import { browserConverged } from '../support/converged.ts'
 import { type System, startSystem } from '../support/system.ts'
@@ -116,6 +115,17 @@ describe.skipIf(!hasChromium)('a browser', () => {
     await eventually('the app', () => statusOf(page))
   }
 
+  const open = (page: Page): Promise<unknown> =>
+    eventually(
+      'the database is open',
+      async () => {
+        const state = await statusOf(page)
+        if (state?.phase.name !== 'open') throw new Error(`${JSON.stringify(state)} ${device.problems.slice(-5)}`)
+        return true
+      },
+      60_000,
+    )
+
   const everythingOnce = async (): Promise<void> => {
     const titles = acknowledged()
     expect(titles.length).toBeGreaterThan(0)
@@ -127,111 +137,127 @@ describe.skipIf(!hasChromium)('a browser', () => {
     expect(there.filter(({ n }) => n > 1)).toEqual([])
   }
 
-  test('killed while its database is being made, again and again: in the end it opens and loads', async () => {
-    await device.page.goto(system.server.url)
-    for (let round = 0; round < rounds(2); round++) {
+  test(
+    'killed while its database is being made, again and again: in the end it opens and loads',
+    limit(2),
+    async () => {
+      await device.page.goto(system.server.url)
+      for (let round = 0; round < rounds(2); round++) {
+        await enter(device.page)
+        await pause(chance.between(0, 2_000))
+        await device.kill()
+        await device.reopen()
+      }
       await enter(device.page)
-      await pause(chance.between(0, 2_000))
-      await device.kill()
-      await device.reopen()
-    }
-    await enter(device.page)
-    await loaded(device.page)
-    await browserConverged(system, device.page)
-  })
+      await loaded(device.page)
+      await browserConverged(system, device.page)
+    },
+  )
 
-  test('killed while it writes, pushes and applies what comes: nothing acknowledged is lost, nothing is there twice', async () => {
-    const end = streamOfTasks(system, 'elsewhere', 40)
-    onTestFinished(async () => void (await end()))
-    for (let round = 0; round < rounds(3); round++) {
+  test(
+    'killed while it writes, pushes and applies what comes: nothing acknowledged is lost, nothing is there twice',
+    limit(3),
+    async () => {
+      const end = streamOfTasks(system, 'elsewhere', 40)
+      onTestFinished(async () => void (await end()))
+      for (let round = 0; round < rounds(3); round++) {
+        await listen(device)
+        await writeOn(device.page)
+        const before = acknowledged().length
+        await eventually('it writes', async () => acknowledged().length > before + 3)
+        await pause(chance.between(0, 700))
+        await device.kill()
+        await device.reopen()
+        await enter(device.page)
+        await open(device.page)
+      }
+      await end()
+      await drained(device.page, 60_000)
+      await browserConverged(system, device.page, { ms: 90_000 })
+      await everythingOnce()
+    },
+  )
+
+  test(
+    'three tabs, the leading one crashes at random moments: every call ends within five seconds, nothing is done twice',
+    limit(3),
+    async () => {
       await listen(device)
-      await writeOn(device.page)
-      const before = acknowledged().length
-      await eventually('it writes', async () => acknowledged().length > before + 3)
-      await pause(chance.between(0, 700))
-      await device.kill()
+      const tabs = [device.page, await device.newTab(), await device.newTab('/sync')]
+      await Promise.all(tabs.map(open))
+      const from = outcomes.length
+      for (const tab of tabs) await writeOn(tab)
+      for (let round = 0; round < rounds(3); round++) {
+        const leader = await eventually(
+          'one leads',
+          async () => {
+            for (const tab of tabs) if ((await statusOf(tab))?.leading) return tab
+            return undefined
+          },
+          30_000,
+        )
+        const before = acknowledged().length
+        await eventually('writing goes on', async () => acknowledged().length > before + 10, 30_000)
+        await pause(chance.between(0, 300))
+        await crash(leader)
+        tabs.splice(tabs.indexOf(leader), 1)
+        await leader.close()
+        const fresh = await device.newTab()
+        await open(fresh)
+        await writeOn(fresh)
+        tabs.push(fresh)
+      }
+      await Promise.all(tabs.map(stop))
+      const slow = outcomes.slice(from).filter(({ ms }) => ms > LIMIT_MS + 500)
+      expect(slow).toEqual([])
+      const failed = outcomes.slice(from).filter(({ ok }) => !ok)
+      expect(failed.filter(({ error }) => error !== 'timeout' && error !== 'unsure')).toEqual([])
+      const [tab] = tabs
+      if (!tab) throw new Error('no tab is left')
+      await drained(tab, 60_000)
+      await browserConverged(system, tab, { ms: 90_000 })
+      await everythingOnce()
+      for (const each of tabs.slice(1)) await each.close()
+    },
+  )
+
+  test(
+    'a copied profile: both go on, each as somebody, nothing is lost and nothing is there twice',
+    limit(2),
+    async () => {
       await device.reopen()
       await enter(device.page)
-      await opened(device.page, 60_000)
-    }
-    await end()
-    await drained(device.page, 60_000)
-    await browserConverged(system, device.page, { ms: 90_000 })
-    await everythingOnce()
-  })
-
-  test('three tabs, the leading one crashes at random moments: every call ends within five seconds, nothing is done twice', async () => {
-    await listen(device)
-    const tabs = [device.page, await device.newTab(), await device.newTab('/sync')]
-    await Promise.all(tabs.map((tab) => opened(tab, 60_000)))
-    const from = outcomes.length
-    for (const tab of tabs) await writeOn(tab)
-    for (let round = 0; round < rounds(3); round++) {
-      const leader = await eventually(
-        'one leads',
-        async () => {
-          for (const tab of tabs) if ((await statusOf(tab))?.leading) return tab
-          return undefined
-        },
-        30_000,
+      await open(device.page)
+      await system.server.kill()
+      const shared = await writeTask(device.page, 'waited when it was copied')
+      await device.quit()
+      const copy = await openDevice(system.server)
+      onTestFinished(() => copy.close())
+      await copy.quit()
+      await cp(device.profile, copy.profile, { recursive: true, force: true })
+      await system.server.start()
+      const made: string[] = [shared]
+      for (const each of [device, copy]) {
+        await each.reopen()
+        await enter(each.page)
+        await open(each.page)
+        for (let n = 0; n < 5; n++) made.push(await writeTask(each.page, 'after the copy', randomUUID()))
+      }
+      for (const each of [device, copy]) {
+        await drained(each.page, 60_000)
+        await browserConverged(system, each.page, { ms: 90_000 })
+      }
+      const there = await system.rows<{ id: string }>('select id from tasks where id = any($1)', [made])
+      expect(there).toHaveLength(made.length)
+      const ids = await Promise.all(
+        [device, copy].map(
+          async ({ page }) =>
+            (await query<{ replica_id: string }>(page, 'select replica_id from sync.replica'))[0]?.replica_id,
+        ),
       )
-      const before = acknowledged().length
-      await eventually('writing goes on', async () => acknowledged().length > before + 10, 30_000)
-      await pause(chance.between(0, 300))
-      await crash(leader)
-      tabs.splice(tabs.indexOf(leader), 1)
-      await leader.close()
-      const fresh = await device.newTab()
-      await opened(fresh, 60_000)
-      await writeOn(fresh)
-      tabs.push(fresh)
-    }
-    await Promise.all(tabs.map(stop))
-    const slow = outcomes.slice(from).filter(({ ms }) => ms > LIMIT_MS + 500)
-    expect(slow).toEqual([])
-    const failed = outcomes.slice(from).filter(({ ok }) => !ok)
-    expect(failed.filter(({ error }) => error !== 'timeout' && error !== 'unsure')).toEqual([])
-    const [tab] = tabs
-    if (!tab) throw new Error('no tab is left')
-    await drained(tab, 60_000)
-    await browserConverged(system, tab, { ms: 90_000 })
-    await everythingOnce()
-    for (const each of tabs.slice(1)) await each.close()
-  })
-
-  test('a copied profile: both go on, each as somebody, nothing is lost and nothing is there twice', async () => {
-    await device.reopen()
-    await enter(device.page)
-    await opened(device.page, 60_000)
-    await system.server.kill()
-    const shared = await writeTask(device.page, 'waited when it was copied')
-    await device.quit()
-    const copy = await openDevice(system.server)
-    onTestFinished(() => copy.close())
-    await copy.quit()
-    await cp(device.profile, copy.profile, { recursive: true, force: true })
-    await system.server.start()
-    const made: string[] = [shared]
-    for (const each of [device, copy]) {
-      await each.reopen()
-      await enter(each.page)
-      await opened(each.page, 60_000)
-      for (let n = 0; n < 5; n++) made.push(await writeTask(each.page, 'after the copy', randomUUID()))
-    }
-    for (const each of [device, copy]) {
-      await drained(each.page, 60_000)
-      await browserConverged(system, each.page, { ms: 90_000 })
-    }
-    const there = await system.rows<{ id: string }>('select id from tasks where id = any($1)', [made])
-    expect(there).toHaveLength(made.length)
-    const ids = await Promise.all(
-      [device, copy].map(
-        async ({ page }) =>
-          (await query<{ replica_id: string }>(page, 'select replica_id from sync.replica'))[0]?.replica_id,
-      ),
-    )
-    expect(new Set(ids).size).toBe(2)
-  })
+      expect(new Set(ids).size).toBe(2)
+    },
+  )
 
   test('E4: database files that came without this device’s memory of them take a new identity, and what waited is sent once', async () => {
     await system.server.kill()
@@ -244,7 +270,7 @@ describe.skipIf(!hasChromium)('a browser', () => {
     await device.page.evaluate(FORGET_GUARD)
     await device.reopen()
     await enter(device.page)
-    await opened(device.page, 60_000)
+    await open(device.page)
     await drained(device.page, 60_000)
     const after = await query<{ replica_id: string }>(device.page, 'select replica_id from sync.replica')
     expect(after).not.toEqual(before)

@@ -7,7 +7,7 @@ import type { Replica } from '@hq/shared/sync/contract.ts'
 import { newId } from '@hq/sync-server/database/ids.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { within } from '../support/browser.ts'
-import { type Chance, createChance, pause, rounds } from '../support/chance.ts'
+import { type Chance, createChance, limit, pause, rounds } from '../support/chance.ts'
 import { type Account, accountIsRight, accountOf, gatewayIsRight, streamOfTasks } from '../support/chaos.ts'
 import { replicaConverged } from '../support/converged.ts'
 import { openReplicaOf } from '../support/node-replica.ts'
@@ -86,7 +86,7 @@ describe('a network that fails in every way', () => {
     }
   }
 
-  test('writing goes on, and all converge', async () => {
+  test('writing goes on, and all converge', limit(8), async () => {
     const end = streamOfTasks(system, 'elsewhere', 30, 100)
     const stop = writeOverHttp()
     onTestFinished(async () => {

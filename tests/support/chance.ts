@@ -32,4 +32,9 @@ export function createChance(what: string): Chance {
 
 export const rounds = (usual: number): number => Number(process.env['HQ_CHAOS_ROUNDS'] ?? usual)
 
+/** More rounds may take longer; so may a machine that does other things. */
+export const limit = (usualRounds: number): { readonly timeout: number } => ({
+  timeout: 150_000 + 20_000 * rounds(usualRounds),
+})
+
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
