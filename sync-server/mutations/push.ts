@@ -294,13 +294,22 @@ interface Pushing {
 async function applyAll(client: Client, pushing: Pushing, fresh: readonly Numbered[]): Promise<PushResult[]> {
   const { principal, replicaId } = pushing
   const results: PushResult[] = []
+  // What stumbles over one mutation may stumble over two hundred: said once.
+  let said = false
+  const saying: Pushing = {
+    ...pushing,
+    log: (...line) => {
+      if (!said) pushing.log(...line)
+      said = true
+    },
+  }
   let rest: Numbered[] = [...fresh]
   // Usually one turn: everything is planned in memory and written by one call. It takes another for each mutation that the database itself refuses.
   while (rest.length > 0) {
     const mutations = rest.flatMap((item) => ('mutation' in item ? [item.mutation] : []))
     const store = await loadStore(client, principal.tenant_id, mutations)
     const context = { principal, replicaId, store, now: Date.now() }
-    const planned = rest.map((item) => planItem(item, context, pushing))
+    const planned = rest.map((item) => planItem(item, context, saying))
     const { rows } = await client.query<{ outcome: { failed: null } | Failure }>({
       name: 'push_apply',
       text: 'select hq_apply($1, $2, $3) as outcome',
