@@ -129,7 +129,7 @@ function DeviceLine({ row, here, now }: { row: DeviceRow; here: boolean; now: nu
           size="sm"
           variant="ghost"
           busy={busy}
-          aria-label={`Remove ${name}${here ? ' (this device)' : ''}…`}
+          aria-label={`Remove… ${name}${here ? ', this device' : ''}`}
           onClick={() => setAsking(true)}
         >
           Remove…
@@ -140,7 +140,7 @@ function DeviceLine({ row, here, now }: { row: DeviceRow; here: boolean; now: nu
           size="sm"
           variant="ghost"
           busy={busy}
-          aria-label={`Let ${name} in again`}
+          aria-label={`Let in again: ${name}`}
           onClick={() => void ask('restore')}
         >
           Let in again
