@@ -304,12 +304,15 @@ async function applyAll(client: Client, pushing: Pushing, fresh: readonly Number
     },
   }
   let rest: Numbered[] = [...fresh]
-  // Usually one turn: everything is planned in memory and written by one call. It takes another for each mutation that the database itself refuses.
+  // Usually one turn: everything is planned in memory and written by one call. It takes another after each mutation that the database itself refuses: what
+  // was planned behind it is planned anew. So after a refusal little is planned at once, lest a push full of them cost the square of its length.
+  let atOnce = rest.length
   while (rest.length > 0) {
-    const mutations = rest.flatMap((item) => ('mutation' in item ? [item.mutation] : []))
+    const turn = rest.slice(0, atOnce)
+    const mutations = turn.flatMap((item) => ('mutation' in item ? [item.mutation] : []))
     const store = await loadStore(client, principal.tenant_id, mutations)
     const context = { principal, replicaId, store, now: Date.now() }
-    const planned = rest.map((item) => planItem(item, context, saying))
+    const planned = turn.map((item) => planItem(item, context, saying))
     const { rows } = await client.query<{ outcome: { failed: null } | Failure }>({
       name: 'push_apply',
       text: 'select hq_apply($1, $2, $3) as outcome',
@@ -318,10 +321,12 @@ async function applyAll(client: Client, pushing: Pushing, fresh: readonly Number
     const outcome = rows[0]?.outcome
     const done = outcome?.failed ?? planned.length
     results.push(...planned.slice(0, done).map(({ result }) => result))
-    const failed = rest[done]
+    const failed = turn[done]
     rest = rest.slice(done)
-    if (failed && outcome && outcome.failed !== null)
+    if (failed && outcome && outcome.failed !== null) {
       rest[0] = { seq: failed.seq, mutationId: failed.mutationId, problem: rejectionOf(outcome) }
+      atOnce = 2
+    } else atOnce *= 4
   }
   return results
 }
