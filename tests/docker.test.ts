@@ -165,9 +165,9 @@ describe.skipIf(reason)('containers', () => {
       HQ_GATEWAY_LABEL: 'Container',
     })
     gatewayId = await when(
-      'the gateway is online',
+      'the gateway is ready',
       async () => {
-        const [gateway] = await rows(`select id from gateways where slug = 'container' and status = 'online'`)
+        const [gateway] = await rows(`select id from gateways where slug = 'container' and status = 'ready'`)
         return gateway && String(gateway['id'])
       },
       90_000,
