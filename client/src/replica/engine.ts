@@ -125,6 +125,12 @@ async function adoptFormer(device: Device, name: string, { tenantId, personId }:
   }
 }
 
+/** What the server last said about this device. */
+interface Access {
+  revoked: boolean
+  changed?: () => void
+}
+
 interface Parts {
   readonly db: PGlite
   readonly device: Device
@@ -146,24 +152,29 @@ class BrowserEngine implements Engine {
   #bringingBack = false
   #loaded = false
   #closing = false
+  readonly #access: Access
 
   static async start(parts: Parts): Promise<BrowserEngine> {
     const { db, device, name, identity, guard } = parts
     await db.exec(CLIENT_SCHEMA_SQL)
     const transport = openTransport()
     const copies = new OutboxCopies(device, name, db)
+    const access: Access = { revoked: false }
     try {
       const replica = await openReplica({
         db,
         migrations: MIGRATIONS,
         identity: { kind: 'browser', tenantId: identity.tenantId, ownerId: identity.personId },
         serverUrl: self.location.origin,
-        environment: environmentFor(transport),
+        environment: environmentFor(transport, (revoked) => {
+          access.revoked = revoked
+          access.changed?.()
+        }),
         transport,
         guard,
         safetyCopy: copies,
       })
-      const engine = new BrowserEngine(parts, replica, transport, copies)
+      const engine = new BrowserEngine(parts, replica, transport, copies, access)
       await engine.#begin()
       return engine
     } catch (error) {
@@ -172,7 +183,14 @@ class BrowserEngine implements Engine {
     }
   }
 
-  private constructor(parts: Parts, replica: Replica, transport: Multiplexer, copies: OutboxCopies) {
+  private constructor(parts: Parts, replica: Replica, transport: Multiplexer, copies: OutboxCopies, access: Access) {
+    this.#access = access
+    let said = access.revoked
+    access.changed = () => {
+      if (said === access.revoked || this.#closing) return
+      said = access.revoked
+      parts.events.status(this.status())
+    }
     this.#parts = parts
     this.#replica = replica
     this.#transport = transport
@@ -264,7 +282,8 @@ class BrowserEngine implements Engine {
   }
 
   status(): SyncStatus {
-    const status = this.#replica.status()
+    const said = this.#replica.status()
+    const status = this.#access.revoked && said.parked === null ? { ...said, parked: 'revoked' } : said
     return this.#rescuedWaiting === 0 ? status : { ...status, pending: status.pending + this.#rescuedWaiting }
   }
 

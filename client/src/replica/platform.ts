@@ -27,13 +27,17 @@ export function openTransport(): Multiplexer {
 /** What this device is called in the list of devices. */
 const LABEL = deviceLabel(navigator.userAgent)
 
-export const environmentFor = (transport: Multiplexer): ReplicaEnvironment => ({
+/** @param onAccess whether the server says that this device was taken out of the workspace; also when nothing waits that it could refuse */
+export const environmentFor = (transport: Multiplexer, onAccess: (revoked: boolean) => void): ReplicaEnvironment => ({
   now: Date.now,
   randomUuid: () => newId(),
-  fetch: (input, init = {}) => {
+  fetch: async (input, init = {}) => {
     const headers = new Headers(init.headers)
     headers.set('x-hq-label', LABEL)
-    return transport.fetch(input, { ...init, headers })
+    const response = await transport.fetch(input, { ...init, headers })
+    if (response.ok) onAccess(false)
+    else if (response.status === 403 && /"code"\s*:\s*"revoked"/.test(await response.clone().text())) onAccess(true)
+    return response
   },
   log: (level, message, detail) => console[level](message, ...(detail ? [detail] : [])),
 })
