@@ -534,19 +534,35 @@ create index "conflicts_row_id_idx" on "conflicts" ("row_id");
 
 -- @server
 
+alter table "people" add constraint "people_tenant_key" unique ("tenant_id", "id");
+
+alter table "gateways" add constraint "gateways_tenant_key" unique ("tenant_id", "id");
+
+alter table "agents" add constraint "agents_tenant_key" unique ("tenant_id", "id");
+
+alter table "agent_commands" add constraint "agent_commands_tenant_key" unique ("tenant_id", "id");
+
+alter table "agent_runs" add constraint "agent_runs_tenant_key" unique ("tenant_id", "id");
+
+alter table "streams" add constraint "streams_tenant_key" unique ("tenant_id", "id");
+
+alter table "contacts" add constraint "contacts_tenant_key" unique ("tenant_id", "id");
+
+alter table "tasks" add constraint "tasks_tenant_key" unique ("tenant_id", "id");
+
+alter table "notifications" add constraint "notifications_tenant_key" unique ("tenant_id", "id");
+
 alter table "workspace" replica identity full;
 create index "workspace_tenant_idx" on "workspace" (tenant_id);
 alter table "workspace" add constraint "workspace_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 create unique index "workspace_key" on "workspace" ("tenant_id");
 
 alter table "people" replica identity full;
-create index "people_tenant_idx" on "people" (tenant_id);
 alter table "people" add constraint "people_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "people" add constraint "people_role_check" check ("role" in ('owner', 'admin', 'member', 'viewer'));
 create unique index "people_email_key" on "people" ("tenant_id", "email");
 
 alter table "gateways" replica identity full;
-create index "gateways_tenant_idx" on "gateways" (tenant_id);
 alter table "gateways" add constraint "gateways_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "gateways" add constraint "gateways_status_check" check ("status" in ('provisioning', 'ready', 'paused', 'error', 'hibernating', 'retired'));
 create unique index "gateways_slug_key" on "gateways" ("tenant_id", "slug");
@@ -554,97 +570,91 @@ create unique index "gateways_slug_key" on "gateways" ("tenant_id", "slug");
 alter table "agent_templates" replica identity full;
 create index "agent_templates_tenant_idx" on "agent_templates" (tenant_id);
 alter table "agent_templates" add constraint "agent_templates_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_templates" add constraint "agent_templates_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
+alter table "agent_templates" add constraint "agent_templates_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
 create unique index "agent_templates_gateway_id_slug_key" on "agent_templates" ("tenant_id", "gateway_id", "slug");
 
 alter table "agents" replica identity full;
-create index "agents_tenant_idx" on "agents" (tenant_id);
 alter table "agents" add constraint "agents_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agents" add constraint "agents_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
+alter table "agents" add constraint "agents_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
 alter table "agents" add constraint "agents_status_check" check ("status" in ('provisioning', 'ready', 'paused', 'hibernating', 'error', 'removing'));
 alter table "agents" add constraint "agents_runtime_check" check ("runtime" in ('builtin', 'openclaw'));
 alter table "agents" add constraint "agents_thinking_check" check ("thinking" in ('none', 'low', 'medium', 'high'));
-alter table "agents" add constraint "agents_reports_to_id_fkey" foreign key ("reports_to_id") references "agents" ("id") deferrable initially deferred;
+alter table "agents" add constraint "agents_reports_to_id_fkey" foreign key ("tenant_id", "reports_to_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 create unique index "agents_slug_key" on "agents" ("tenant_id", "slug") where deleted_at is null;
 
 alter table "agent_files" replica identity full;
 create index "agent_files_tenant_idx" on "agent_files" (tenant_id);
 alter table "agent_files" add constraint "agent_files_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_files" add constraint "agent_files_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
-alter table "agent_files" add constraint "agent_files_agent_id_fkey" foreign key ("agent_id") references "agents" ("id") deferrable initially deferred;
+alter table "agent_files" add constraint "agent_files_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "agent_files" add constraint "agent_files_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 create unique index "agent_files_agent_id_path_key" on "agent_files" ("tenant_id", "agent_id", "path");
 
 alter table "agent_commands" replica identity full;
-create index "agent_commands_tenant_idx" on "agent_commands" (tenant_id);
 alter table "agent_commands" add constraint "agent_commands_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_commands" add constraint "agent_commands_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
-alter table "agent_commands" add constraint "agent_commands_agent_id_fkey" foreign key ("agent_id") references "agents" ("id") deferrable initially deferred;
+alter table "agent_commands" add constraint "agent_commands_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "agent_commands" add constraint "agent_commands_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 alter table "agent_commands" add constraint "agent_commands_action_check" check ("action" in ('provision', 'update', 'remove', 'move', 'list_models', 'set_agent_model', 'restart_runtime', 'install_runtime', 'backup', 'restore', 'auth_set_api_key', 'auth_start', 'auth_paste', 'auth_list', 'auth_remove', 'auth_refresh', 'auth_set_default', 'approve_pairing', 'file_list', 'file_read', 'file_write', 'file_delete', 'run_shell'));
 alter table "agent_commands" add constraint "agent_commands_status_check" check ("status" in ('pending', 'leased', 'running', 'done', 'failed', 'cancelled', 'dead_letter'));
 
 alter table "command_output" replica identity full;
 create index "command_output_tenant_idx" on "command_output" (tenant_id);
 alter table "command_output" add constraint "command_output_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "command_output" add constraint "command_output_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
-alter table "command_output" add constraint "command_output_command_id_fkey" foreign key ("command_id") references "agent_commands" ("id") deferrable initially deferred;
+alter table "command_output" add constraint "command_output_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "command_output" add constraint "command_output_command_id_fkey" foreign key ("tenant_id", "command_id") references "agent_commands" ("tenant_id", "id") deferrable initially deferred;
 alter table "command_output" add constraint "command_output_stream_check" check ("stream" in ('stdout', 'stderr', 'progress'));
 
 alter table "agent_runs" replica identity full;
-create index "agent_runs_tenant_idx" on "agent_runs" (tenant_id);
 alter table "agent_runs" add constraint "agent_runs_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_runs" add constraint "agent_runs_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
-alter table "agent_runs" add constraint "agent_runs_agent_id_fkey" foreign key ("agent_id") references "agents" ("id") deferrable initially deferred;
+alter table "agent_runs" add constraint "agent_runs_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "agent_runs" add constraint "agent_runs_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 alter table "agent_runs" add constraint "agent_runs_runtime_check" check ("runtime" in ('builtin', 'openclaw'));
 alter table "agent_runs" add constraint "agent_runs_status_check" check ("status" in ('running', 'done', 'failed', 'cancelled', 'interrupted'));
 
 alter table "agent_run_events" replica identity full;
 create index "agent_run_events_tenant_idx" on "agent_run_events" (tenant_id);
 alter table "agent_run_events" add constraint "agent_run_events_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_run_events" add constraint "agent_run_events_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
-alter table "agent_run_events" add constraint "agent_run_events_run_id_fkey" foreign key ("run_id") references "agent_runs" ("id") deferrable initially deferred;
+alter table "agent_run_events" add constraint "agent_run_events_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "agent_run_events" add constraint "agent_run_events_run_id_fkey" foreign key ("tenant_id", "run_id") references "agent_runs" ("tenant_id", "id") deferrable initially deferred;
 alter table "agent_run_events" add constraint "agent_run_events_kind_check" check ("kind" in ('status', 'message', 'reasoning', 'tool_call', 'tool_result', 'error', 'usage'));
 
 alter table "agent_usage" replica identity full;
 create index "agent_usage_tenant_idx" on "agent_usage" (tenant_id);
 alter table "agent_usage" add constraint "agent_usage_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_usage" add constraint "agent_usage_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
-alter table "agent_usage" add constraint "agent_usage_agent_id_fkey" foreign key ("agent_id") references "agents" ("id") deferrable initially deferred;
+alter table "agent_usage" add constraint "agent_usage_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "agent_usage" add constraint "agent_usage_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 
 alter table "agent_budgets" replica identity full;
 create index "agent_budgets_tenant_idx" on "agent_budgets" (tenant_id);
 alter table "agent_budgets" add constraint "agent_budgets_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_budgets" add constraint "agent_budgets_agent_id_fkey" foreign key ("agent_id") references "agents" ("id") deferrable initially deferred;
+alter table "agent_budgets" add constraint "agent_budgets_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 create unique index "agent_budgets_agent_id_key" on "agent_budgets" ("tenant_id", "agent_id") where deleted_at is null;
 
 alter table "streams" replica identity full;
-create index "streams_tenant_idx" on "streams" (tenant_id);
 alter table "streams" add constraint "streams_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "streams" add constraint "streams_type_check" check ("type" in ('functional', 'project', 'custom'));
 create unique index "streams_name_key" on "streams" ("tenant_id", "name") where deleted_at is null;
 
 alter table "contacts" replica identity full;
-create index "contacts_tenant_idx" on "contacts" (tenant_id);
 alter table "contacts" add constraint "contacts_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 
 alter table "tasks" replica identity full;
-create index "tasks_tenant_idx" on "tasks" (tenant_id);
 alter table "tasks" add constraint "tasks_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "tasks" add constraint "tasks_status_check" check ("status" in ('todo', 'in_progress', 'blocked', 'done', 'cancelled'));
 alter table "tasks" add constraint "tasks_priority_check" check ("priority" in ('low', 'medium', 'high', 'urgent'));
-alter table "tasks" add constraint "tasks_stream_id_fkey" foreign key ("stream_id") references "streams" ("id") deferrable initially deferred;
-alter table "tasks" add constraint "tasks_parent_id_fkey" foreign key ("parent_id") references "tasks" ("id") deferrable initially deferred;
+alter table "tasks" add constraint "tasks_stream_id_fkey" foreign key ("tenant_id", "stream_id") references "streams" ("tenant_id", "id") deferrable initially deferred;
+alter table "tasks" add constraint "tasks_parent_id_fkey" foreign key ("tenant_id", "parent_id") references "tasks" ("tenant_id", "id") deferrable initially deferred;
 alter table "tasks" add constraint "tasks_assignee_type_check" check ("assignee_type" in ('human', 'agent', 'system'));
-alter table "tasks" add constraint "tasks_assignee_agent_id_fkey" foreign key ("assignee_agent_id") references "agents" ("id") deferrable initially deferred;
-alter table "tasks" add constraint "tasks_assignee_person_id_fkey" foreign key ("assignee_person_id") references "people" ("id") deferrable initially deferred;
+alter table "tasks" add constraint "tasks_assignee_agent_id_fkey" foreign key ("tenant_id", "assignee_agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
+alter table "tasks" add constraint "tasks_assignee_person_id_fkey" foreign key ("tenant_id", "assignee_person_id") references "people" ("tenant_id", "id") deferrable initially deferred;
 alter table "tasks" add constraint "tasks_thinking_override_check" check ("thinking_override" in ('none', 'low', 'medium', 'high'));
-alter table "tasks" add constraint "tasks_contact_id_fkey" foreign key ("contact_id") references "contacts" ("id") deferrable initially deferred;
+alter table "tasks" add constraint "tasks_contact_id_fkey" foreign key ("tenant_id", "contact_id") references "contacts" ("tenant_id", "id") deferrable initially deferred;
 alter table "tasks" add constraint "tasks_created_by_type_check" check ("created_by_type" in ('human', 'agent', 'system'));
 
 alter table "task_relations" replica identity full;
 create index "task_relations_tenant_idx" on "task_relations" (tenant_id);
 alter table "task_relations" add constraint "task_relations_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "task_relations" add constraint "task_relations_source_task_id_fkey" foreign key ("source_task_id") references "tasks" ("id") deferrable initially deferred;
-alter table "task_relations" add constraint "task_relations_target_task_id_fkey" foreign key ("target_task_id") references "tasks" ("id") deferrable initially deferred;
+alter table "task_relations" add constraint "task_relations_source_task_id_fkey" foreign key ("tenant_id", "source_task_id") references "tasks" ("tenant_id", "id") deferrable initially deferred;
+alter table "task_relations" add constraint "task_relations_target_task_id_fkey" foreign key ("tenant_id", "target_task_id") references "tasks" ("tenant_id", "id") deferrable initially deferred;
 alter table "task_relations" add constraint "task_relations_relation_type_check" check ("relation_type" in ('blocks', 'relates_to'));
 create unique index "task_relations_source_task_id_target_task_id_relation_type_key" on "task_relations" ("tenant_id", "source_task_id", "target_task_id", "relation_type") where deleted_at is null;
 
@@ -653,8 +663,8 @@ create index "comments_tenant_idx" on "comments" (tenant_id);
 alter table "comments" add constraint "comments_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "comments" add constraint "comments_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run'));
 alter table "comments" add constraint "comments_actor_type_check" check ("actor_type" in ('human', 'agent', 'system'));
-alter table "comments" add constraint "comments_actor_person_id_fkey" foreign key ("actor_person_id") references "people" ("id") deferrable initially deferred;
-alter table "comments" add constraint "comments_actor_agent_id_fkey" foreign key ("actor_agent_id") references "agents" ("id") deferrable initially deferred;
+alter table "comments" add constraint "comments_actor_person_id_fkey" foreign key ("tenant_id", "actor_person_id") references "people" ("tenant_id", "id") deferrable initially deferred;
+alter table "comments" add constraint "comments_actor_agent_id_fkey" foreign key ("tenant_id", "actor_agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 
 alter table "entity_links" replica identity full;
 create index "entity_links_tenant_idx" on "entity_links" (tenant_id);
@@ -662,15 +672,15 @@ alter table "entity_links" add constraint "entity_links_tenant_id_fkey" foreign 
 alter table "entity_links" add constraint "entity_links_owner_type_check" check ("owner_type" in ('task', 'routine', 'collection_record', 'agent'));
 alter table "entity_links" add constraint "entity_links_target_type_check" check ("target_type" in ('knowledge_item', 'collection_record', 'contact', 'organization', 'task', 'agent_file', 'url', 'text'));
 alter table "entity_links" add constraint "entity_links_review_status_check" check ("review_status" in ('draft', 'submitted', 'approved', 'revision_requested', 'rejected'));
-alter table "entity_links" add constraint "entity_links_reviewed_by_fkey" foreign key ("reviewed_by") references "people" ("id") deferrable initially deferred;
-alter table "entity_links" add constraint "entity_links_submitted_by_agent_id_fkey" foreign key ("submitted_by_agent_id") references "agents" ("id") deferrable initially deferred;
-alter table "entity_links" add constraint "entity_links_submitted_by_person_id_fkey" foreign key ("submitted_by_person_id") references "people" ("id") deferrable initially deferred;
+alter table "entity_links" add constraint "entity_links_reviewed_by_fkey" foreign key ("tenant_id", "reviewed_by") references "people" ("tenant_id", "id") deferrable initially deferred;
+alter table "entity_links" add constraint "entity_links_submitted_by_agent_id_fkey" foreign key ("tenant_id", "submitted_by_agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
+alter table "entity_links" add constraint "entity_links_submitted_by_person_id_fkey" foreign key ("tenant_id", "submitted_by_person_id") references "people" ("tenant_id", "id") deferrable initially deferred;
 
 alter table "agent_inbox_items" replica identity full;
 create index "agent_inbox_items_tenant_idx" on "agent_inbox_items" (tenant_id);
 alter table "agent_inbox_items" add constraint "agent_inbox_items_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "agent_inbox_items" add constraint "agent_inbox_items_gateway_id_fkey" foreign key ("gateway_id") references "gateways" ("id") deferrable initially deferred;
-alter table "agent_inbox_items" add constraint "agent_inbox_items_agent_id_fkey" foreign key ("agent_id") references "agents" ("id") deferrable initially deferred;
+alter table "agent_inbox_items" add constraint "agent_inbox_items_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "agent_inbox_items" add constraint "agent_inbox_items_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
 alter table "agent_inbox_items" add constraint "agent_inbox_items_event_type_check" check ("event_type" in ('task_assignment', 'task_reassignment', 'task_comment_mention', 'task_comment', 'deliverable_review', 'blocker_resolved', 'routine_schedule', 'routine_event', 'task_overdue', 'escalation'));
 alter table "agent_inbox_items" add constraint "agent_inbox_items_priority_check" check ("priority" in ('low', 'medium', 'high', 'urgent'));
 alter table "agent_inbox_items" add constraint "agent_inbox_items_status_check" check ("status" in ('pending', 'leased', 'done', 'failed', 'dead_letter', 'cancelled'));
@@ -683,7 +693,6 @@ alter table "knowledge_items" add constraint "knowledge_items_kind_check" check 
 alter table "knowledge_items" add constraint "knowledge_items_scope_check" check ("scope" in ('workspace', 'agent', 'library'));
 
 alter table "notifications" replica identity full;
-create index "notifications_tenant_idx" on "notifications" (tenant_id);
 alter table "notifications" add constraint "notifications_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "notifications" add constraint "notifications_type_check" check ("type" in ('agent_comment', 'mention', 'task_assigned', 'task_completed', 'task_blocked', 'task_overdue', 'deliverable_submitted', 'command_failed', 'run_failed', 'dead_letter', 'budget_warned', 'budget_exceeded', 'system'));
 alter table "notifications" add constraint "notifications_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run'));
@@ -692,8 +701,8 @@ alter table "notifications" add constraint "notifications_actor_type_check" chec
 alter table "notification_reads" replica identity full;
 create index "notification_reads_tenant_idx" on "notification_reads" (tenant_id);
 alter table "notification_reads" add constraint "notification_reads_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "notification_reads" add constraint "notification_reads_notification_id_fkey" foreign key ("notification_id") references "notifications" ("id") deferrable initially deferred;
-alter table "notification_reads" add constraint "notification_reads_person_id_fkey" foreign key ("person_id") references "people" ("id") deferrable initially deferred;
+alter table "notification_reads" add constraint "notification_reads_notification_id_fkey" foreign key ("tenant_id", "notification_id") references "notifications" ("tenant_id", "id") deferrable initially deferred;
+alter table "notification_reads" add constraint "notification_reads_person_id_fkey" foreign key ("tenant_id", "person_id") references "people" ("tenant_id", "id") deferrable initially deferred;
 
 alter table "audit_log" replica identity full;
 create index "audit_log_tenant_idx" on "audit_log" (tenant_id);

@@ -4,6 +4,7 @@
  * S1 Both sides create the same columns with the same types, defaults and NOT NULL.
  * S2 Only the server has foreign keys, CHECKs and uniqueness: a replica must accept in any order whatever the server accepted.
  * S3 Foreign keys are deferred: one mutation may insert a child before its parent.
+ * S4 A row refers only to rows of its own tenant, so that nobody can bind, or find out about, what another tenant has.
  */
 import type { ColumnSpec, TableSpec } from './columns.ts'
 import { ENUMS } from './enums.ts'
@@ -31,10 +32,11 @@ function columnDefinition(name: string, spec: ColumnSpec): string {
 }
 
 /** What only the server enforces (S2), and what logical decoding needs. */
-export function constrainTable(table: TableSpec): string {
+export function constrainTable(table: TableSpec, isReferred: boolean): string {
   const name = quote(table.name)
   const statements = [`alter table ${name} replica identity full;`]
-  if (table.columns['tenant_id'])
+  // What is referred to has a unique index that begins with the tenant.
+  if (table.columns['tenant_id'] && !isReferred)
     statements.push(`create index ${quote(`${table.name}_tenant_idx`)} on ${name} (tenant_id);`)
   for (const [column, { spec }] of Object.entries(table.columns)) {
     if (spec.enum) {
@@ -45,9 +47,14 @@ export function constrainTable(table: TableSpec): string {
     }
     if (spec.references) {
       const [target = '', key = 'id'] = spec.references.split('.')
+      const within = target === TENANTS_TABLE ? [] : ['tenant_id']
+      const [from, to] = [
+        [...within, column],
+        [...within, key],
+      ].map((names) => names.map(quote).join(', '))
       statements.push(
-        `alter table ${name} add constraint ${quote(`${table.name}_${column}_fkey`)} foreign key (${quote(column)}) ` +
-          `references ${quote(target)} (${quote(key)}) deferrable initially deferred;`,
+        `alter table ${name} add constraint ${quote(`${table.name}_${column}_fkey`)} foreign key (${from}) ` +
+          `references ${quote(target)} (${to}) deferrable initially deferred;`,
       )
     }
   }
@@ -60,10 +67,20 @@ export function constrainTable(table: TableSpec): string {
   return statements.join('\n')
 }
 
+/** What foreign keys within a tenant refer to (S4). */
+const uniqueWithinTenant = (name: string): string =>
+  `alter table ${quote(name)} add constraint ${quote(`${name}_tenant_key`)} unique ("tenant_id", "id");`
+
 /** The whole first migration: `-- @both` is for server and replica, `-- @server` for the server only. */
 export function initialMigration(tables: readonly TableSpec[]): string {
   const both = tables.map(createTable)
-  const server = tables.map(constrainTable)
+  const referred = new Set(
+    tables.flatMap(({ columns }) => Object.values(columns).map(({ spec }) => spec.references?.split('.')[0])),
+  )
+  const server = [
+    ...tables.filter(({ name }) => referred.has(name)).map(({ name }) => uniqueWithinTenant(name)),
+    ...tables.map((table) => constrainTable(table, referred.has(table.name))),
+  ]
   return [
     '-- Made by `npm run schema` from shared/schema. Do not edit: change the declaration.',
     '-- @server',
@@ -75,6 +92,8 @@ export function initialMigration(tables: readonly TableSpec[]): string {
     '',
   ].join('\n\n')
 }
+
+const TENANTS_TABLE = 'tenants'
 
 const TENANTS = `create table "tenants" (
   "id" uuid primary key,

@@ -319,6 +319,31 @@ describe('rights', () => {
     expect((await stolen.send([stolen.mutation({ patches: [task()] })])).status).toBe(403)
   })
 
+  test('what another tenant has can’t be referred to, and is told from nothing by no answer', async () => {
+    const [tenantId, gatewayId, agent, stream] = [newId(), newId(), newId(), newId()]
+    await workspace.rows(`insert into tenants (id, name, slug) values ($1::uuid, 'Third', 'third')`, [tenantId])
+    await workspace.rows(
+      `insert into gateways (id, tenant_id, gateway_id, slug, label) values ($1, $2, $1, 'third', 'Third')`,
+      [gatewayId, tenantId],
+    )
+    await workspace.rows(`insert into agents (id, tenant_id, name, slug, gateway_id) values ($1, $2, 'A', 'a', $3)`, [
+      agent,
+      tenantId,
+      gatewayId,
+    ])
+    await workspace.rows(`insert into streams (id, tenant_id, name) values ($1, $2, 'S')`, [stream, tenantId])
+    const tries = (gateway: string, assignee: string, of: string) => [
+      [task({ stream_id: of })],
+      [task({ assignee_type: 'agent', assignee_agent_id: assignee })],
+      [insert('agent_commands', { action: 'update', gateway_id: gateway, agent_id: assignee })],
+    ]
+    const codes = async (...ids: [string, string, string]) =>
+      (await workspace.writer(member).push(...tries(...ids))).results.map(({ code, message }) => [code, message])
+    const foreign = await codes(gatewayId, agent, stream)
+    expect(foreign.map(([code]) => code)).toEqual(Array(3).fill('missing_reference'))
+    expect(await codes(newId(), newId(), newId())).toEqual(foreign)
+  })
+
   test('roles: not above one’s own, never without an owner; one’s own name always', async () => {
     const admin = await workspace.join('admin')
     const id = (person: Person) => person.principal.person_id
