@@ -15,7 +15,7 @@ import { WebSocket } from 'ws'
 import { within } from './support/browser.ts'
 import { type Live, openLive, until } from './support/replica.ts'
 
-const RUNS = Number(process.env['HQ_FUZZ_RUNS'] ?? 60)
+const RUNS = Number(process.env['HQ_FUZZ_RUNS'] ?? 30)
 const SEED = Number(process.env['HQ_FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 const SETTINGS = { numRuns: RUNS, seed: SEED, endOnFailure: true }
 

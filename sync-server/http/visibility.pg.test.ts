@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hashToken, newId } from '../database/ids.ts'
 import { type Caller, insert, startWorkspace, type Workspace } from '../testing/workspace.ts'
 
-const RUNS = Number(process.env['HQ_FUZZ_RUNS'] ?? 15)
+const RUNS = Number(process.env['HQ_FUZZ_RUNS'] ?? 10)
 const SEED = Number(process.env['HQ_FUZZ_SEED'] ?? Date.now() % 2 ** 31)
 
 /** Lowest role of people, and what of gateways, that may write. `-`: nobody of that kind. */
