@@ -5,10 +5,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { createFakeServer, type FakeServer } from './testing/fake-server.ts'
-import { addTask, openTestReplica, settled, TENANT, type TestReplica, titles, until } from './testing/harness.ts'
+import { addTask, openTestReplica, TENANT, type TestReplica, titles, until } from './testing/harness.ts'
 import { type Asked, MOODS, type Mood, type SloppyServer, startSloppyServer } from './testing/sloppy.ts'
 
-vi.setConfig({ testTimeout: 120_000 })
+vi.setConfig({ testTimeout: 180_000 })
 // Electric's client says on the console what it thinks of such servers.
 vi.spyOn(console, 'warn').mockImplementation(() => undefined)
 
@@ -101,8 +101,8 @@ describe.concurrent('a replica that has been loaded', () => {
 
       server.mood = undefined
       fake.put('tasks', { id: randomUUID(), title: 'e' })
-      await settled(replica)
-      await until(async () => (await titles(replica)).join() === 'a,b,c,d,e,mine,mine too', 'everything', 40_000)
+      await until(() => replica.status().initial.done && replica.status().pending === 0, 'an empty outbox', 60_000)
+      await until(async () => (await titles(replica)).join() === 'a,b,c,d,e,mine,mine too', 'everything', 60_000)
       expect(
         fake.applied.filter(({ patches }) => patches.some(({ id }) => id === duringIt)),
         'the write of that time took effect once',
@@ -123,8 +123,8 @@ describe.concurrent('the first load', () => {
 
       server.mood = undefined
       fake.put('tasks', { id: randomUUID(), title: 'd' })
-      await settled(replica)
-      await until(async () => (await titles(replica)).join() === 'a,b,c,d,mine', 'everything', 40_000)
+      await until(() => replica.status().initial.done && replica.status().pending === 0, 'an empty outbox', 60_000)
+      await until(async () => (await titles(replica)).join() === 'a,b,c,d,mine', 'everything', 60_000)
       expect(fake.applied).toHaveLength(1)
     }, mood)
   })

@@ -39,7 +39,7 @@ const parse = (line: string): Acknowledged | undefined => {
 }
 
 /** Changes from elsewhere, in transactions of `rows`, until it is ended; they come also while the server is dead. Returns how many tasks it made. */
-export function streamOfTasks(system: System, word: string, rows = 150, everyMs = 60): () => Promise<number> {
+export function streamOfTasks(system: System, word: string, rows = 50, everyMs = 100): () => Promise<number> {
   let ended = false
   let made = 0
   const running = (async () => {
