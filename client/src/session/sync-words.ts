@@ -10,7 +10,8 @@ export function pillOf(status: SyncStatus, conflicts = 0): SyncPillProps {
     state: offline ? 'offline' : connection === 'connecting' || !initial.done || pending > 0 ? 'syncing' : 'synced',
     pending,
     oldestAt: oldestPendingAt === null ? null : Date.parse(oldestPendingAt),
-    needYou: rejected + conflicts,
+    // Only a person can get a removed device out of it.
+    needYou: rejected + conflicts + (status.parked === 'revoked' ? 1 : 0),
   }
 }
 

@@ -75,10 +75,11 @@ const MARK = {
 
 function DeviceLine({ row, here, now }: { row: DeviceRow; here: boolean; now: number }) {
   const { principal, isAdmin } = useSession()
-  const { pending, connection } = useSyncStatus()
+  const { pending, connection, parked } = useSyncStatus()
   const [asking, setAsking] = useState(false)
   const [busy, setBusy] = useState(false)
-  const state = deviceState(row, here && connection === 'online', now)
+  // A removed device may hear of it by a refusal before its own row says so, if that ever arrives.
+  const state = here && parked === 'revoked' ? 'revoked' : deviceState(row, here && connection === 'online', now)
   const mine = row.person_id === principal.person_id
   const isGateway = row.kind === 'gateway'
   const name = isGateway ? (row.gateway_label ?? 'A gateway') : (row.label ?? 'A browser')
@@ -109,9 +110,7 @@ function DeviceLine({ row, here, now }: { row: DeviceRow; here: boolean; now: nu
         </p>
         <p className="text-xs text-text-3">
           {state === 'revoked' ? (
-            <>
-              Removed <RelativeTime at={row.revoked_at ?? ''} words />
-            </>
+            <>Removed {row.revoked_at && <RelativeTime at={row.revoked_at} words />}</>
           ) : state === 'active' ? (
             'Active now'
           ) : row.last_seen_at ? (

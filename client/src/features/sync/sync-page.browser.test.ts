@@ -117,7 +117,9 @@ describe.skipIf(!hasChromium)('what a person sees of sync', () => {
     await row.getByRole('button', { name: 'Waiting to sync' }).click()
     const entry = page.getByRole('listitem').filter({ hasText: `“${title}”` })
     await entry.waitFor()
-    await eventually('the entry has the focus', () => entry.evaluate('(element) => element === document.activeElement'))
+    await eventually('the entry has the focus', async () =>
+      String(await page.evaluate('document.activeElement?.textContent')).includes(`“${title}”`),
+    )
   })
 
   let exported = ''
