@@ -245,8 +245,8 @@ describe.skipIf(!hasChromium)('in a browser', () => {
       .getByText(/already an agent with this slug/)
       .first()
       .waitFor()
-    await refused.getByRole('button', { name: 'Details' }).click()
-    await refused.getByLabel('slug', { exact: true }).fill('max-two')
+    await refused.getByRole('button', { name: 'Edit and compare' }).click()
+    await refused.getByLabel(/(: |^Your )slug$/).fill('max-two')
     await refused.getByRole('button', { name: 'Send corrected' }).click()
     await system.when(
       'accepted',

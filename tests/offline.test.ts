@@ -200,7 +200,7 @@ describe.skipIf(!hasChromium)('offline', () => {
     await page(ben).getByText('One change was not accepted').waitFor()
     await page(ben).getByRole('link', { name: 'Look' }).click()
     const refused = page(ben).getByRole('region', { name: 'Refused by the server' })
-    await refused.getByRole('button', { name: 'Details' }).click()
+    await refused.getByRole('button', { name: 'Edit and compare' }).click()
     await browserConverged(system, page(ben), { rejected: 1, ms: 60_000 })
     await refused.getByRole('button', { name: 'Discard…' }).click()
     await page(ben).getByRole('alertdialog').getByRole('button', { name: 'Discard' }).click()
