@@ -123,12 +123,13 @@ export function createPusher(options: PusherOptions): Pusher {
   }
 
   const readBatch = async (most: number): Promise<PushEvent> => {
-    const { rows } = await db.query<{ seq: string; body: string }>('select seq::text, body from sync.to_push($1, $2)', [
-      most,
-      BATCH_BYTES,
-    ])
-    batch = rows.map(({ body }) => body)
-    return { type: 'read', first: Number(rows[0]?.seq ?? 0), count: rows.length }
+    const { rows } = await db.query<{ replica: string; seq: string | null; body: string }>(
+      'select r.replica_id as replica, p.seq::text, p.body from sync.replica r left join sync.to_push($1, $2) p on true order by p.seq',
+      [most, BATCH_BYTES],
+    )
+    const found = rows.filter(({ seq }) => seq !== null)
+    batch = found.map(({ body }) => body)
+    return { type: 'read', replicaId: rows[0]?.replica ?? '', first: Number(found[0]?.seq ?? 0), count: found.length }
   }
 
   const send = async (mutations: readonly string[]): Promise<PushEvent> => {
@@ -159,11 +160,12 @@ export function createPusher(options: PusherOptions): Pusher {
   }
 
   const look = async (seq: number): Promise<PushEvent> => {
-    const { rows } = await db.query<{ next: string; held: boolean }>(
-      `select next_seq::text as next, exists (select from sync.outbox where seq = $1 and state <> 'rejected') as held from sync.replica`,
+    const { rows } = await db.query<{ replica: string; next: string; held: boolean }>(
+      `select replica_id as replica, next_seq::text as next, exists (select from sync.outbox where seq = $1 and state <> 'rejected') as held from sync.replica`,
       [seq],
     )
-    return { type: 'looked', next: Number(rows[0]?.next ?? 1), held: rows[0]?.held ?? false }
+    const row = rows[0]
+    return { type: 'looked', replicaId: row?.replica ?? '', next: Number(row?.next ?? 1), held: row?.held ?? false }
   }
 
   happen({ type: 'poked' })

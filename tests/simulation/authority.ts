@@ -4,11 +4,12 @@
  *
  * It can crash (what is committed stays), lose its log below some position (retention), rotate shapes, and be restored from an older copy of itself.
  */
-import { derivedId } from '@hq/shared/domain/ids.ts'
+
 import { visibleRows } from '@hq/shared/domain/access.ts'
+import { derivedId } from '@hq/shared/domain/ids.ts'
 import { isTableName, type TableName, tables } from '@hq/shared/schema/tables.ts'
-import { clampHlc } from '@hq/shared/sync/hlc.ts'
 import type { ShapeMessage, TextRow } from '@hq/shared/sync/core/pull.ts'
+import { clampHlc } from '@hq/shared/sync/hlc.ts'
 import { type ErrorBody, LIMITS, type Mutation, type Principal, type PushResult } from '@hq/shared/sync/protocol.ts'
 import type { Clocks, Values } from '@hq/sync-server/mutations/merge.ts'
 import { type Entry, planMutation, Rejected } from '@hq/sync-server/mutations/plan.ts'
@@ -172,7 +173,10 @@ export function createAuthority(start: number): Authority {
       const is = row !== undefined && matches(row, shape.where)
       if (!was && !is) continue
       const operation = !is ? 'delete' : was ? 'update' : 'insert'
-      messages.push({ value: toText((is ? row : before) ?? {}), headers: { operation, lsn: String(lsn), op_position: op } })
+      messages.push({
+        value: toText((is ? row : before) ?? {}),
+        headers: { operation, lsn: String(lsn), op_position: op },
+      })
     }
     return messages
   }
@@ -197,7 +201,8 @@ export function createAuthority(start: number): Authority {
     })
     const at = request.offset === '-1' ? undefined : parseOffset(request.offset)
     if (at && request.handle !== found.handle) return conflict()
-    const below = at !== undefined && (at[0] === 0n ? found.lsn < floor : at[0] < floor || (at[0] === floor && at[1] < floorOp))
+    const below =
+      at !== undefined && (at[0] === 0n ? found.lsn < floor : at[0] < floor || (at[0] === floor && at[1] < floorOp))
     if (at && (at[0] > stored.lsn || below)) {
       shapes.delete(`${found.table} ${JSON.stringify(found.where)}`)
       return conflict()
@@ -290,7 +295,13 @@ export function createAuthority(start: number): Authority {
         refusals.add(mutationId)
         results.push({ seq, outcome: 'rejected', code: refusal?.code ?? 'invalid', message: refusal?.message ?? '' })
         const id = derivedId('result', replicaId, String(seq))
-        const row = { replica_id: replicaId, seq, mutation_id: mutationId, outcome: 'rejected', code: refusal?.code ?? 'invalid' }
+        const row = {
+          replica_id: replicaId,
+          seq,
+          mutation_id: mutationId,
+          outcome: 'rejected',
+          code: refusal?.code ?? 'invalid',
+        }
         transaction.put('mutation_results', id, withDefaults('mutation_results', { id, tenant_id: TENANT, ...row }))
       } else {
         for (const { op, table, rows } of entry.ops) {
@@ -312,9 +323,21 @@ export function createAuthority(start: number): Authority {
       taken.set(`${replicaId}/${seq}`, mutationId)
     }
     const end = fresh.at(-1)
-    const progress = { id: replicaId, tenant_id: TENANT, replica_id: replicaId, last_seq: end?.seq ?? 0, last_mutation_id: end?.mutationId ?? null }
+    const progress = {
+      id: replicaId,
+      tenant_id: TENANT,
+      replica_id: replicaId,
+      last_seq: end?.seq ?? 0,
+      last_mutation_id: end?.mutationId ?? null,
+    }
     transaction.put('client_progress', replicaId, progress)
-    transaction.commit({ clocks, effects, refusals, taken, progress: new Map(stored.progress).set(replicaId, end?.seq ?? 0) })
+    transaction.commit({
+      clocks,
+      effects,
+      refusals,
+      taken,
+      progress: new Map(stored.progress).set(replicaId, end?.seq ?? 0),
+    })
     return results
   }
 
@@ -322,7 +345,11 @@ export function createAuthority(start: number): Authority {
   for (let index = 0; index < 6; index++) {
     const id = derivedId('contact', String(index))
     const at = new Date(start).toISOString()
-    seedRows.put('contacts', id, withDefaults('contacts', { id, tenant_id: TENANT, name: `contact ${index}`, created_at: at }))
+    seedRows.put(
+      'contacts',
+      id,
+      withDefaults('contacts', { id, tenant_id: TENANT, name: `contact ${index}`, created_at: at }),
+    )
   }
   seedRows.commit({})
 
@@ -377,7 +404,11 @@ export function createAuthority(start: number): Authority {
     },
     keptAsLoser: (table, id, column, value) =>
       rowsOf(stored.rows, 'conflicts').some(
-        (row) => row['table_name'] === table && row['row_id'] === id && row['column_name'] === column && row['loser'] === value,
+        (row) =>
+          row['table_name'] === table &&
+          row['row_id'] === id &&
+          row['column_name'] === column &&
+          row['loser'] === value,
       ),
     row: (table, id) => stored.rows.get(keyOf(table, id)),
     clocksOf: (table, id) => stored.clocks.get(keyOf(table, id)) ?? {},
@@ -418,7 +449,9 @@ function uniqueness(rows: ReadonlyMap<string, Values>, { ops }: Entry): Rejected
     for (const row of changed) streams.set(String(row['id']), { ...streams.get(String(row['id'])), ...row })
   }
   const names = [...streams.values()].filter((row) => !row['deleted_at']).map((row) => row['name'])
-  return new Set(names).size === names.length ? undefined : new Rejected('not_unique', 'There is such a stream already.')
+  return new Set(names).size === names.length
+    ? undefined
+    : new Rejected('not_unique', 'There is such a stream already.')
 }
 
 /** The clock that the server will use for this one (H3). */

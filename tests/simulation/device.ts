@@ -6,7 +6,14 @@
  * everything in memory and any suffix of the jobs that were not synced. A write is acknowledged after its sync.
  */
 import { foreignAck, identify } from '@hq/shared/sync/core/identity.ts'
-import { acksBeginAnew, type Entry, newOverlay, type Overlay, type OverlayEvent, overlay } from '@hq/shared/sync/core/overlay.ts'
+import {
+  acksBeginAnew,
+  type Entry,
+  newOverlay,
+  type Overlay,
+  type OverlayEvent,
+  overlay,
+} from '@hq/shared/sync/core/overlay.ts'
 import { newPace, paced, pauseMs } from '@hq/shared/sync/core/pace.ts'
 import {
   type BatchAck,
@@ -19,9 +26,15 @@ import {
   type ShapeMessage,
 } from '@hq/shared/sync/core/pull.ts'
 import { newPush, type PushEffect, type PushEvent, type PushState, push } from '@hq/shared/sync/core/push.ts'
-import { newSettle, type SettleEffect, type SettleEvent, type SettleState, settle } from '@hq/shared/sync/core/settle.ts'
+import {
+  newSettle,
+  type SettleEffect,
+  type SettleEvent,
+  type SettleState,
+  settle,
+} from '@hq/shared/sync/core/settle.ts'
 import { backoffMs } from '@hq/shared/sync/link.ts'
-import type { Mutation } from '@hq/shared/sync/protocol.ts'
+import type { Actor, Mutation } from '@hq/shared/sync/protocol.ts'
 import { type PushAnswer, type SimTable, TABLES } from './authority.ts'
 import { createRandom, mixSeed, type Random } from './random.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -65,7 +78,10 @@ export interface DeviceOptions {
   /** By the device's own clock. */
   readonly now: () => number
   readonly owner: string
+  readonly actor: Actor
   readonly newReplicaId: () => string
+  /** Written, perhaps never acknowledged: a crash may come first. */
+  readonly onWrote: (entry: Entry) => void
   /** Entries that a settling has ended. */
   readonly onSettled: (ended: readonly Entry[], replicaId: string) => void
   readonly onWarning: (message: string) => void
@@ -164,7 +180,11 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
   }
   const event = (of: OverlayEvent): void => {
     commit(overlay(current(), of))
-    options.trace?.(`${describe(of)} → ${current().outbox.map(({ seq, state }) => `${seq}${state[0]}`).join(' ')}`)
+    options.trace?.(
+      `${describe(of)} → ${current()
+        .outbox.map(({ seq, state }) => `${seq}${state[0]}`)
+        .join(' ')}`,
+    )
   }
 
   const sleep = (mine: Memory, ms: number, then: () => void): void => {
@@ -215,7 +235,13 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
       stream.pausing = false
       if (stream.generation !== generation) return
       const asked = scheduler.now()
-      const request = { table, handle: stream.handle, offset: stream.offset, live: stream.live, replicaId: mine.replicaId }
+      const request = {
+        table,
+        handle: stream.handle,
+        offset: stream.offset,
+        live: stream.live,
+        replicaId: mine.replicaId,
+      }
       stream.cancel = network.shape(request, (answer) => {
         if (!mine.alive || stream.generation !== generation) return
         stream.cancel = undefined
@@ -398,9 +424,18 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
 
   const pushed = (mine: Memory, of: PushEvent): void => {
     const { state, effects } = push(mine.push, of, MOST)
-    if (of.type !== 'poked') options.trace?.(`push ${of.type} ${'body' in of ? of.body?.code : ''} ${'answer' in of ? of.answer?.last_seq : ''}`)
+    if (of.type !== 'poked')
+      options.trace?.(
+        `push ${of.type} ${'body' in of ? of.body?.code : ''} ${'answer' in of ? of.answer?.last_seq : ''}`,
+      )
     mine.push = state
     for (const effect of effects) pushEffect(mine, effect)
+  }
+  /** Code hears of a finished query a little later, and of other things in between. */
+  const hear = (mine: Memory, of: PushEvent): void => {
+    scheduler.at(random.below(4), () => {
+      if (mine.alive) pushed(mine, of)
+    })
   }
   const pushEffect = (mine: Memory, effect: PushEffect): void => {
     switch (effect.type) {
@@ -409,15 +444,23 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
           mine.batch = current()
             .outbox.filter(({ state, seq }) => state === 'pending' && seq > 0)
             .slice(0, effect.most)
-          pushed(mine, { type: 'read', first: mine.batch[0]?.seq ?? 0, count: mine.batch.length })
+          const { replicaId } = current()
+          hear(mine, { type: 'read', replicaId, first: mine.batch[0]?.seq ?? 0, count: mine.batch.length })
         })
       case 'send': {
         const { replicaId } = mine.push
-        network.push(replicaId, mine.batch.map(toMutation), (answer) => {
+        const batch = mine.batch.map((entry) => toMutation(entry, options.actor))
+        network.push(replicaId, batch, (answer) => {
           if (!mine.alive) return
           if (!answer) return pushed(mine, { type: 'failed', reason: 'no answer' })
           if (answer.status !== 200) {
-            return pushed(mine, { type: 'refused', replicaId, status: answer.status, body: answer.body, retryAfterMs: 0 })
+            return pushed(mine, {
+              type: 'refused',
+              replicaId,
+              status: answer.status,
+              body: answer.body,
+              retryAfterMs: 0,
+            })
           }
           const { lastSeq, results } = answer
           const body = lastSeq === undefined || !results ? undefined : { last_seq: lastSeq, results: [...results] }
@@ -428,18 +471,18 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
       case 'look':
         return job(mine, () => {
           const held = current().outbox.some(({ seq, state }) => seq === effect.seq && state !== 'rejected')
-          pushed(mine, { type: 'looked', next: current().next, held })
+          hear(mine, { type: 'looked', replicaId: current().replicaId, next: current().next, held })
         })
       case 'accept':
         return job(mine, () => {
           event(effect)
           if (effect.replicaId === mine.replicaId) settled(mine, { type: 'applied', seqs: new Set(effect.applied) })
-          pushed(mine, { type: 'stored' })
+          hear(mine, { type: 'stored' })
         })
       case 'realign':
         return job(mine, () => {
           event(effect)
-          pushed(mine, { type: 'stored' })
+          hear(mine, { type: 'stored' })
         })
       case 'renew':
         return renew(mine, effect.reason)
@@ -500,6 +543,7 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
         event({ type: 'wrote', mutationId, now: options.now(), changes: changes(before) })
         const entry = current().outbox.at(-1)
         if (!entry || entry.mutationId !== mutationId) return
+        options.onWrote(entry)
         scheduler.at(random.below(3), () => {
           if (!mine.alive) return
           sync()
@@ -557,10 +601,10 @@ const describe = (of: OverlayEvent): string => {
   }
 }
 
-const toMutation = ({ seq, mutationId, hlc, patches }: Entry): Mutation => ({
+const toMutation = ({ seq, mutationId, hlc, patches }: Entry, actor: Actor): Mutation => ({
   seq,
   mutation_id: mutationId,
-  actor: { type: 'human', id: null },
+  actor,
   run_id: null,
   hlc,
   patches: patches.map(({ table, id, op, set, base }) => ({ table, id, op, set, base }) as Mutation['patches'][number]),

@@ -77,7 +77,8 @@ export function createWires(scheduler: Scheduler, authority: Authority): Wires {
           const answer = authority.shape(asked, random)
           if (!answer) return
           unsubscribe?.()
-          if (wrong()) return finish({ type: 'lost', truncated: random.chance(0.5) }, random.chance(0.2) ? WATCHDOG_MS : delay())
+          if (wrong())
+            return finish({ type: 'lost', truncated: random.chance(0.5) }, random.chance(0.2) ? WATCHDOG_MS : delay())
           finish({ type: 'answer', ...answer }, delay())
           answeredOnce = true
         }

@@ -15,6 +15,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '1' },
     minutes: { type: 'string' },
     keep: { type: 'boolean', default: true },
+    shrink: { type: 'boolean', default: true },
     trace: { type: 'boolean', default: false },
   },
   allowNegative: true,
@@ -33,8 +34,11 @@ for (; end === undefined ? run < Number(values.runs) : Date.now() < end; run++) 
   writes += outcome.writes
   if (!outcome.violation) continue
   console.error(`seed ${seed}, ${steps} steps: ${outcome.violation.invariant}: ${outcome.violation.message}`)
+  if (!values.shrink) process.exit(1)
   const small = shrink(plan, outcome.violation.invariant)
-  console.error(`shrunk from ${plan.actions.length} to ${small.plan.actions.length} actions: ${small.violation.message}`)
+  console.error(
+    `shrunk from ${plan.actions.length} to ${small.plan.actions.length} actions: ${small.violation.message}`,
+  )
   if (values.trace) simulate(small.plan, LIMITS_OF_RUN, (line) => console.error(line))
   if (values.keep) {
     const folder = new URL('./cases/', import.meta.url)

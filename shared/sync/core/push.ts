@@ -7,7 +7,7 @@
  *    or what somebody else has made under our name (409 `identity_taken`), means that this database or the server's was copied or restored: we take a
  *    new identity and number what is pending anew.
  * W4 Nothing is dropped: without rights, or with the wrong schema, the outbox is parked and tried again later.
- * W5 An answer to a question of a former identity is about nobody and is ignored.
+ * W5 What was read, asked or answered under a former identity is about nobody and is ignored.
  */
 import type { ErrorBody, PushResponse } from '../protocol.ts'
 import { type Step, step } from './step.ts'
@@ -37,7 +37,7 @@ type Question =
 export type PushEvent =
   | { readonly type: 'poked' }
   /** The next pending mutations, in order. */
-  | { readonly type: 'read'; readonly first: number; readonly count: number }
+  | { readonly type: 'read'; readonly replicaId: string; readonly first: number; readonly count: number }
   /** 200. */
   | { readonly type: 'accepted'; readonly replicaId: string; readonly answer: PushResponse | undefined }
   | {
@@ -50,7 +50,7 @@ export type PushEvent =
   /** No answer, or the database failed. */
   | { readonly type: 'failed'; readonly reason: string }
   /** What the outbox says: the next number to be given, and whether `seq` is in it, pending or accepted. */
-  | { readonly type: 'looked'; readonly next: number; readonly held: boolean }
+  | { readonly type: 'looked'; readonly replicaId: string; readonly next: number; readonly held: boolean }
   | { readonly type: 'stored' }
   | { readonly type: 'renewed'; readonly replicaId: string }
   | { readonly type: 'woke' }
@@ -100,6 +100,7 @@ export function push(state: PushState, event: PushEvent, most: number): PushStep
       return state.doing === 'waiting' ? read(state) : step(state)
     case 'read':
       if (state.doing !== 'reading') return step(state)
+      if (event.replicaId !== state.replicaId) return read(state)
       if (event.count === 0) return state.dirty ? read(state) : step({ ...state, doing: 'nothing' })
       return step<PushState, PushEffect>(
         { ...state, doing: 'sending', first: event.first, count: event.count },
@@ -112,12 +113,13 @@ export function push(state: PushState, event: PushEvent, most: number): PushStep
       if (state.doing !== 'sending') return step(state)
       return event.replicaId === state.replicaId ? refused(state, event, most) : read(state)
     case 'looked':
-      return state.doing === 'looking' ? looked(state, event, most) : step(state)
+      if (state.doing !== 'looking') return step(state)
+      return event.replicaId === state.replicaId ? looked(state, event, most) : read(state)
     case 'stored':
       return state.doing === 'storing' ? read({ ...state, question: undefined }) : step(state)
     case 'renewed': {
       // Also when somebody else found out that we are a copy; what is under way then is answered to the former identity (W5).
-      const next = { ...state, replicaId: event.replicaId, expectedBefore: undefined }
+      const next = { ...state, replicaId: event.replicaId, expectedBefore: undefined, question: undefined }
       const idle = state.doing === 'renewing' || state.doing === 'nothing'
       return idle ? read(next) : step({ ...next, dirty: true })
     }

@@ -14,7 +14,7 @@ const positions = (entries: Record<string, number>) =>
   new Map(Object.entries(entries).map(([table, at]) => [table, BigInt(at)]))
 const settleable = (unsettled: Unsettled[], acks: readonly Acknowledgement[], at: ReadonlyMap<string, bigint>) =>
   verdict({ unsettled, acks, positions: at })
-const all = { tasks: 100, comments: 100, mutation_results: 100 }
+const all = { tasks: 100, comments: 100, mutation_results: 100, client_progress: 1000 }
 
 test('E1: a mutation waits for every shape that it touched', () => {
   const unsettled = [{ seq: 1, tables: ['tasks', 'comments'] }]
@@ -93,13 +93,15 @@ test('E4: a shape that lags behind an acknowledgement is watched, then asked', (
   expect(effects).toEqual([{ type: 'watch', afterMs: 50 }])
   expect(settle(state, { type: 'looked' }).effects).toEqual([
     { type: 'refresh', table: 'tasks' },
+    { type: 'refresh', table: 'client_progress' },
     { type: 'refresh', table: 'mutation_results' },
     { type: 'watch', afterMs: 1000 },
   ])
 })
 
 test('E5: a settling that was begun under a former identity ends nothing of the new one', () => {
-  const { state, effects } = run([wrote, reached('tasks', 60n), reached('mutation_results', 60n), acknowledged])
+  const everywhere = ['tasks', 'mutation_results', 'client_progress'].map((table) => reached(table, 60n))
+  const { state, effects } = run([wrote, ...everywhere, acknowledged])
   expect(effects).toEqual([{ type: 'settle', replicaId: 'r1', upto: 1 }])
   const renewed = settle(state, {
     type: 'loaded',
@@ -121,4 +123,16 @@ test('E6: what was acknowledged before a restore does not settle anything after 
     reached('client_progress', 90n),
   ])
   expect(effects.filter(({ type }) => type === 'settle')).toEqual([])
+})
+
+test('E7: an acknowledgement of before does not settle while its own shape has not spoken in the log that the others are in', () => {
+  const before = run([wrote, acknowledged, reached('client_progress', 60n)]).state
+  const anew = settle(settle(before, { type: 'started_over', table: 'tasks' }).state, reached('tasks', 900n))
+  const results = settle(anew.state, reached('mutation_results', 900n))
+  expect(results.effects.filter(({ type }) => type === 'settle')).toEqual([])
+  expect(settle(results.state, reached('client_progress', 900n)).effects).toContainEqual({
+    type: 'settle',
+    replicaId: 'r1',
+    upto: 1,
+  })
 })

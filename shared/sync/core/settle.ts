@@ -11,6 +11,8 @@
  * E4 A shape that holds up an acknowledged mutation for more than 50 ms is asked to say where it stands.
  * E5 Numbers mean something only together with the replica id that they were given under: what was begun under a former one ends without effect.
  * E6 When the acknowledgements are fetched anew, nothing that was known of acknowledgements, answers and positions counts any more.
+ * E7 An acknowledgement counts only while its own shape stands at or past it, in the log that the other shapes are in: one that was stored, or heard before
+ *    some shape began anew, may be of a log that a restored server no longer has.
  */
 import { type Step, step } from './step.ts'
 
@@ -123,7 +125,8 @@ export function settle(state: SettleState, event: SettleEvent): Step<SettleState
         acks: event.table === PROGRESS_TABLE ? placeAcks(acks, event.position) : acks,
       })
     case 'started_over':
-      return step({ ...state, positions: new Map(positions).set(event.table, 0n) })
+      // Perhaps the log itself has begun anew: then the acknowledgements are fetched anew too, and until we know, none counts (E7).
+      return step({ ...state, positions: new Map(positions).set(event.table, 0n).set(PROGRESS_TABLE, 0n) })
     case 'settled':
       if (event.replicaId !== state.replicaId) return check({ ...state, settling: false })
       return check({ ...state, settling: false, unsettled: unsettled.filter(({ seq }) => seq > event.upto) })
@@ -186,7 +189,8 @@ export function settleable({
     if (ack === undefined) return { upto, lagging: [] }
     const { lsn } = ack
     if (lsn === undefined) return { upto, lagging: [PROGRESS_TABLE] }
-    const lagging = [...tables, ...(applied ? [] : [RESULTS_TABLE])].filter((table) => {
+    const needed = [...tables, PROGRESS_TABLE, ...(applied ? [] : [RESULTS_TABLE])]
+    const lagging = needed.filter((table) => {
       const position = positions.get(table)
       return position !== undefined && position < lsn
     })
