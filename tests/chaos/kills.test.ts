@@ -11,8 +11,8 @@
  *  push                here · offline.test             here · push.test (answers lost)            browser.test · offline.test
  *  log compaction      here (BUSY_LOG)                 (has none)                                 (has none)
  *  first start, seed   start.test                      here (first start) · adapter-node.test     browser.test (first open)
- *  schema migration    here (starting)                 month-offline.test                         month-offline.test
- *  Postgres            supervisor.pg.test · kill-postgres in sync-server
+ *  schema migration    month-offline.test              month-offline.test                         month-offline.test
+ *  Postgres            supervisor.pg.test · sync-server/shapes/restore.pg.test and its neighbours
  *  disk full           disk-full.test (both sides)
  *  network             network.test: delay, cut mid-frame, half-open, lost answers, connections that overtake each other
  *  two processes       same-folder.test · supervisor.pg.test (npm start twice)
@@ -55,6 +55,10 @@ describe('killed at any moment', () => {
         (await system.rows('select 1 from gateways where id = $1 and last_seen_at is not null', [gateway.id]))[0],
     )
   })
+
+  // The server counts a registration token as used when it commits; a gateway that never heard the answer is refused for good with `token_used`, and its row
+  // stays behind. Wanted: the gateway makes its bearer token itself, keeps it before it asks, and the server gives the same answer to the same pair.
+  test.todo('a gateway whose registration was committed but not answered registers with the same token')
 
   test(
     'server and gateway, also while they start: nothing acknowledged is lost, half there, or there twice',
