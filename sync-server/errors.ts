@@ -24,7 +24,7 @@ export class HttpError extends Error {
 export const unauthenticated = (): HttpError =>
   new HttpError(401, 'unauthenticated', 'Please sign in: this session is unknown or has ended.')
 
-const busy = (): HttpError =>
+export const busy = (): HttpError =>
   new HttpError(
     503,
     'busy',

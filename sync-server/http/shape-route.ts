@@ -103,7 +103,7 @@ async function whileAllowed(
   const unsubscribe = changes.subscribe(() => {
     checking = check().catch((error: unknown) => {
       // A database that can't be asked just now refuses nobody: the next request is asked anyway.
-      if (!(error instanceof HttpError)) return
+      if (!(error instanceof HttpError) || error.status === 503) return
       refused = error
       ending.abort(error)
     })

@@ -2,11 +2,13 @@
  * Who a request comes from.
  *
  *  1. A person by better-auth's session cookie, a gateway by `Authorization: Bearer`; nothing else.
- *  2. Always from the database: a removed person, a changed role, a retired gateway count from the next request on.
+ *  2. A database that can't be asked is a 503, never "not signed in".
+ *  3. Always from the database: a removed person, a changed role, a retired gateway count from the next request on.
  */
 import type { Principal } from '@hq/shared/sync/protocol.ts'
 import { hashToken } from '../database/ids.ts'
 import type { Pool } from '../database/pool.ts'
+import { busy } from '../errors.ts'
 import type { Auth } from './auth.ts'
 
 export type Authenticate = (headers: Headers) => Promise<Principal | null>
@@ -20,7 +22,11 @@ export const createAuthenticate =
     const bearer = /^Bearer\s+(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1]
     if (bearer) return gatewayByToken(pool, bearer)
     if (!headers.get('cookie')?.includes('hq.session_token')) return null
-    const session = await auth.api.getSession({ headers })
+    const session = await auth.api.getSession({ headers }).catch((error: unknown) => {
+      // better-auth hides what went wrong, and has logged it: its database could not be asked. That says nothing about who is signed in.
+      if (error instanceof Error && 'status' in error && error.status === 'INTERNAL_SERVER_ERROR') throw busy()
+      throw error
+    })
     return session ? personByUser(pool, session.user.id) : null
   }
 
