@@ -107,6 +107,7 @@ create table taken_mutations (
   mutation_id uuid not null,
   primary key (replica_id, seq)
 );
+create index taken_mutations_mutation_idx on taken_mutations (mutation_id);
 
 -- The present rows of a push, locked, in one order for everybody (so that two pushes seldom deadlock).
 -- p_refs: [{"table": …, "ids": […], "texts": [columns that travel as text]}], sorted by table.

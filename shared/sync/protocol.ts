@@ -111,7 +111,7 @@ export type PushResponse = z.infer<typeof pushResponseSchema>
 
 /**
  * Body of every other status: 400 `malformed`, 401 `unauthenticated`, 403 `forbidden` | `revoked` | `wrong_tenant`,
- * 409 `out_of_order` (with `expected_seq`), 413 `too_large`, 426 `schema_too_old` | `schema_too_new` | `protocol`, 503 `busy`.
+ * 409 `out_of_order` (with `expected_seq`) | `identity_taken` (another copy of this replica has used the number `detail.seq`), 413 `too_large`, 426 `schema_too_old` | `schema_too_new` | `protocol`, 503 `busy`.
  */
 export const errorBodySchema = z.object({
   code: z.string(),

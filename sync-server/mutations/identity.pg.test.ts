@@ -156,3 +156,29 @@ test('the newest 2,000 are remembered; what is older can be no honest repeat', a
   // It goes on all the same.
   await writer.apply([task('next')])
 })
+
+test('a mutation that a copy sends again under its new identity has no second effect', async () => {
+  const original = workspace.writer(member)
+  const id = newId()
+  const made = original.mutation({ patches: [task('once', id)] })
+  const changed = original.mutation({
+    patches: [{ table: 'tasks', id, op: 'update', set: { title: 'twice' }, base: { title: 'once' } }],
+  })
+  await original.send([made, changed])
+  await workspace
+    .writer(member)
+    .apply([{ table: 'tasks', id, op: 'update', set: { title: 'later' }, base: { title: 'twice' } }])
+  const renewed = workspace.writer(member)
+  const again = [made, changed].map((mutation, index) => ({ ...mutation, seq: index + 1 }))
+  const { status, body } = await renewed.send(again)
+  expect([status, body.last_seq]).toEqual([200, 2])
+  expect(await titles(id)).toEqual(['later'])
+  expect(await workspace.rows('select from conflicts where row_id = $1', [id])).toHaveLength(0)
+  // Somebody else's mutation ids mean nothing here.
+  const stranger = workspace.writer(await workspace.join('member'))
+  const other = newId()
+  const claimed = stranger.mutation({ patches: [task('mine all the same', other)] })
+  const sent = await stranger.send([{ ...claimed, mutation_id: made.mutation_id }])
+  expect(sent.status).toBe(200)
+  expect(await titles(other)).toEqual(['mine all the same'])
+})

@@ -10,6 +10,8 @@
  *  4. What is nobody's fault (deadlock, full disk, shutdown) undoes the whole batch: tried again here, then 503.
  *  5. The newest `REMEMBERED` numbers of a replica are kept with their mutation ids. An older one can't be an honest repeat: a replica sends in order, and
  *     waits for the answer. So it is treated as a copy's: better two rows of history than a change that is taken for another and lost.
+ *  6. A mutation has its effect once, also when a copied replica sends it again under its new identity: whoever of the same owner sends a mutation id that
+ *    was taken gets it as applied. Pushes of one owner therefore go one after the other.
  */
 import { derivedId, isUuid } from '@hq/shared/domain/ids.ts'
 import {
@@ -30,6 +32,7 @@ import type { Replicas } from '../http/replicas.ts'
 import { loadStore } from './load.ts'
 import { type Entry, planMutation, Rejected } from './plan.ts'
 import { type Failure, rejectionOf } from './refusals.ts'
+import { otherMutation, sequence } from './sequence.ts'
 
 export type Push = (principal: Principal, body: string, label?: string) => Promise<PushResponse>
 
@@ -174,10 +177,15 @@ async function pushBatch(
   { replica_id: replicaId, items }: Request,
   log: Log,
 ): Promise<PushResponse> {
-  const last = await lockProgress(client, principal.tenant_id, replicaId)
-  const numbered = number(items, last)
-  const repeats = numbered.filter(({ seq }) => seq <= last)
-  const fresh = numbered.filter(({ seq }) => seq > last)
+  const last = await lockProgress(client, principal, replicaId)
+  const ordered = sequence(numbered(items, last), last)
+  if (ordered.type === 'out_of_order') {
+    const { expected, found } = ordered
+    throw new HttpError(409, 'out_of_order', `The next change of this replica is number ${expected}, not ${found}.`, {
+      expected_seq: expected,
+    })
+  }
+  const { repeats, fresh } = ordered
   const results: PushResult[] = []
   if (repeats.length > 0) {
     await checkRepeats(client, replicaId, repeats)
@@ -185,7 +193,8 @@ async function pushBatch(
     results.push(...(await storedResults(client, replicaId, seqs)))
   }
   if (fresh.length > 0) {
-    results.push(...(await applyAll(client, { principal, replicaId, log }, fresh)))
+    const elsewhere = await takenElsewhere(client, principal, replicaId, fresh)
+    results.push(...(await applyAll(client, { principal, replicaId, log, elsewhere }, fresh)))
     await recordTaken(client, replicaId, fresh)
   }
   return { last_seq: fresh.at(-1)?.seq ?? last, results }
@@ -203,7 +212,8 @@ async function checkRepeats(client: Client, replicaId: string, repeats: readonly
     values: [replicaId, repeats[0]?.seq, repeats.at(-1)?.seq],
   })
   const taken = new Map(rows.map(({ seq, mutation_id }) => [Number(seq), mutation_id]))
-  const other = repeats.find((repeat) => taken.get(repeat.seq) !== mutationIdOf(replicaId, repeat))
+  const named = repeats.map((repeat) => ({ seq: repeat.seq, mutationId: mutationIdOf(replicaId, repeat) }))
+  const other = otherMutation(named, taken)
   if (!other) return
   throw new HttpError(
     409,
@@ -212,6 +222,26 @@ async function checkRepeats(client: Client, replicaId: string, repeats: readonly
     { detail: { seq: other.seq } },
   )
 }
+
+/** Mutations that took effect when another replica of the same owner sent them (6). */
+async function takenElsewhere(
+  client: Client,
+  principal: Principal,
+  replicaId: string,
+  fresh: readonly Numbered[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ mutation_id: string }>({
+    name: 'push_elsewhere',
+    text: `select t.mutation_id from taken_mutations t join replicas r on r.id = t.replica_id
+            where t.mutation_id = any ($1) and t.replica_id <> $2 and coalesce(r.person_id, r.gateway_id) = $3
+              and not exists (select from mutation_results m where m.replica_id = t.replica_id and m.seq = t.seq and m.outcome = 'rejected')`,
+    values: [fresh.map((item) => mutationIdOf(replicaId, item)), replicaId, ownerOf(principal)],
+  })
+  return new Set(rows.map(({ mutation_id }) => mutation_id))
+}
+
+const ownerOf = (principal: Principal): string =>
+  principal.kind === 'person' ? principal.person_id : principal.gateway_id
 
 /** What was taken, and how far the replica has come: one statement. */
 async function recordTaken(client: Client, replicaId: string, fresh: readonly Numbered[]): Promise<void> {
@@ -229,7 +259,12 @@ async function recordTaken(client: Client, replicaId: string, fresh: readonly Nu
   })
 }
 
-async function lockProgress(client: Client, tenantId: string, replicaId: string): Promise<number> {
+async function lockProgress(client: Client, principal: Principal, replicaId: string): Promise<number> {
+  await client.query({
+    name: 'push_owner',
+    text: "select pg_advisory_xact_lock(hashtextextended('push ' || $1, 0))",
+    values: [ownerOf(principal)],
+  })
   const select = {
     name: 'push_lock',
     text: 'select last_seq from client_progress where id = $1 for no key update',
@@ -239,7 +274,7 @@ async function lockProgress(client: Client, tenantId: string, replicaId: string)
   if (found.rows[0]) return Number(found.rows[0].last_seq)
   await client.query(
     'insert into client_progress (id, tenant_id, replica_id, last_seq) values ($1, $2, $1, 0) on conflict do nothing',
-    [replicaId, tenantId],
+    [replicaId, principal.tenant_id],
   )
   const made = await client.query<{ last_seq: string }>(select)
   return Number(made.rows[0]?.last_seq ?? 0)
@@ -247,21 +282,13 @@ async function lockProgress(client: Client, tenantId: string, replicaId: string)
 
 type Numbered = Item & { readonly seq: number }
 
-/** Gives an entry without a readable number the one that its place says; refuses gaps (2). */
-function number(items: readonly Item[], last: number): Numbered[] {
-  const numbered: Numbered[] = []
-  for (const item of items) {
-    const previous = numbered.at(-1)?.seq
-    const seq = item.seq ?? (previous ?? last) + 1
-    const expected = previous === undefined ? (seq <= last ? seq : last + 1) : previous + 1
-    if (seq !== expected || seq < 1) {
-      throw new HttpError(409, 'out_of_order', `The next change of this replica is number ${last + 1}, not ${seq}.`, {
-        expected_seq: last + 1,
-      })
-    }
-    numbered.push({ ...item, seq })
-  }
-  return numbered
+/** Gives an entry without a readable number the one that its place says. */
+function numbered(items: readonly Item[], last: number): Numbered[] {
+  let previous = last
+  return items.map((item) => {
+    previous = item.seq ?? previous + 1
+    return { ...item, seq: previous }
+  })
 }
 
 async function storedResults(client: Client, replicaId: string, seqs: readonly number[]): Promise<PushResult[]> {
@@ -289,6 +316,7 @@ interface Pushing {
   readonly principal: Principal
   readonly replicaId: string
   readonly log: Log
+  readonly elsewhere: ReadonlySet<string>
 }
 
 async function applyAll(client: Client, pushing: Pushing, fresh: readonly Numbered[]): Promise<PushResult[]> {
@@ -334,9 +362,13 @@ async function applyAll(client: Client, pushing: Pushing, fresh: readonly Number
 function planItem(
   item: Numbered,
   context: Parameters<typeof planMutation>[1],
-  { replicaId, log }: Pushing,
+  { replicaId, log, elsewhere }: Pushing,
 ): { entry: Entry; result: PushResult } {
   const { seq } = item
+  if (elsewhere.has(mutationIdOf(replicaId, item))) {
+    const nothing = { seq, mutation_id: mutationIdOf(replicaId, item), ops: [], audit: [], clocks: [], result: null }
+    return { entry: nothing, result: { seq, outcome: 'applied' } }
+  }
   try {
     if ('problem' in item) throw item.problem
     return { entry: planMutation(item.mutation, context), result: { seq, outcome: 'applied' } }
