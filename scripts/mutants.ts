@@ -95,11 +95,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'R7',
-    rule: 'values are text, cast by Postgres',
-    file: 'shared/sync/wire.ts',
-    find: 'const messages: unknown = JSON.parse(text)',
-    replace:
-      "const messages: unknown = JSON.parse(text, (_key, value: unknown) => (typeof value === 'string' && /^-?\\d{1,20}(\\.\\d+)?$/.test(value) ? String(Number(value)) : value))",
+    rule: 'values are the text that Postgres printed',
+    file: 'shared/sync/copy.ts',
+    find: "const ESCAPES: Readonly<Record<string, string>> = { '\\\\': '\\\\\\\\',",
+    replace: "const ESCAPES: Readonly<Record<string, string>> = { '\\\\': '\\\\',",
     by: 'shared/sync/apply.test.ts',
   },
   {
@@ -116,6 +115,22 @@ export const MUTANTS: readonly Mutant[] = [
     file: OVERLAY,
     find: "table === 'client_progress' && place?.offset === '0_inf'",
     replace: "table === 'client_progress' && place?.offset === 'never'",
+    by: 'simulation',
+  },
+  {
+    id: 'W2',
+    rule: 'what lies beyond the batch is not taken for accepted',
+    file: PUSH,
+    find: 'const ours = Math.min(upto, state.first + state.count - 1)',
+    replace: 'const ours = upto',
+    by: 'simulation',
+  },
+  {
+    id: 'E7',
+    rule: 'an acknowledgement counts only in the log that the shapes are in',
+    file: SETTLE,
+    find: 'const needed = [...tables, PROGRESS_TABLE, ...(applied ? [] : [RESULTS_TABLE])]',
+    replace: 'const needed = [...tables, ...(applied ? [] : [RESULTS_TABLE])]',
     by: 'simulation',
   },
   {
@@ -208,7 +223,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
 ]
 
-const SIMULATED_RUNS = 400
+const SIMULATED_RUNS = 600
 const FIRST_SEED = 1
 const root = fileURLToPath(new URL('..', import.meta.url))
 const COPIED = ['shared', 'sync-server', 'gateway-node', 'client', 'tests', 'migrations', 'scripts', 'templates']

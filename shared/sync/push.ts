@@ -27,6 +27,8 @@ export interface PusherOptions {
   readonly log: ReplicaEnvironment['log']
   /** The answer to a push: what of it was applied. */
   readonly onAccepted: (applied: ReadonlySet<number>) => void
+  /** The server has less than it had acknowledged: it was restored. */
+  readonly onRealigned: () => void
   readonly onParked: (reason: string | null) => void
   /** Takes a new identity, and says so by `renewed`. */
   readonly onCloned: (reason: string) => Promise<void>
@@ -99,19 +101,12 @@ export function createPusher(options: PusherOptions): Pusher {
       case 'look':
         return look(effect.seq)
       case 'accept':
-        await db.query(
-          `update sync.outbox o set state = 'accepted' from sync.replica r
-           where r.replica_id = $2 and o.state = 'pending' and o.seq > 0 and o.seq <= $1`,
-          [effect.upto, effect.replicaId],
-        )
+        await db.query('select sync.accept($1, $2)', [effect.upto, effect.replicaId])
         if (options.replicaId() === effect.replicaId) options.onAccepted(new Set(effect.applied))
         return { type: 'stored' }
       case 'realign':
-        await db.query(
-          `update sync.outbox o set state = case when o.seq < $1 then 'accepted' else 'pending' end from sync.replica r
-           where r.replica_id = $2 and o.state in ('pending', 'accepted') and o.seq > 0`,
-          [effect.expected, effect.replicaId],
-        )
+        await db.query('select sync.realign($1, $2)', [effect.expected, effect.replicaId])
+        if (options.replicaId() === effect.replicaId) options.onRealigned()
         return { type: 'stored' }
       case 'renew':
         // Its end comes by `renewed`, from whoever takes the new identity.

@@ -338,6 +338,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
     schemaVersion,
     log,
     onAccepted: (applied) => settler.applied(applied),
+    onRealigned: () => settler.forgot(),
     onParked: () => statusChanged(),
     onCloned: becomeNew,
   })

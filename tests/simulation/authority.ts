@@ -264,13 +264,12 @@ export function createAuthority(start: number): Authority {
     const effects = new Map(stored.effects)
     const refusals = new Set(stored.refusals)
     const taken = new Map(stored.taken)
-    const known = new Set(stored.taken.values())
     const results: PushResult[] = []
     for (const { seq, mutationId, mutation } of fresh) {
       let entry: Entry | undefined
       let refusal: Rejected | undefined
       // A copied replica sends under a new name what the original has sent: it has its effect already.
-      if (known.has(mutationId) && !refusals.has(mutationId)) {
+      if (effects.has(mutationId)) {
         taken.set(`${replicaId}/${seq}`, mutationId)
         results.push({ seq, outcome: 'applied' })
         continue

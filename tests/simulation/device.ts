@@ -482,6 +482,7 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
       case 'realign':
         return job(mine, () => {
           event(effect)
+          if (effect.replicaId === mine.replicaId) settled(mine, { type: 'forgot' })
           hear(mine, { type: 'stored' })
         })
       case 'renew':

@@ -4,7 +4,7 @@
  */
 import { createRandom, mixSeed, type Random } from './random.ts'
 
-/** `at`: milliseconds since the start. `device`: its number. `dice`: what else has to be chosen, in [0, 1). */
+/** `at`: milliseconds since the start. `device`: its number, modulo how many there are by then. `dice`: what else has to be chosen, in [0, 1). */
 export type Action = { readonly at: number; readonly device: number; readonly dice: readonly number[] } & (
   | { readonly kind: 'write' | 'burst' | 'discard' | 'clone' }
   /** The device hears and says nothing for so long. */
@@ -35,7 +35,7 @@ const WEIGHTS: readonly (readonly [Action['kind'], number])[] = [
   ['remove', 1],
   ['demote', 1],
   ['discard', 2],
-  ['clone', 1],
+  ['clone', 2],
   ['rotate', 3],
   ['prune', 2],
   ['backup', 2],
@@ -45,13 +45,13 @@ const WEIGHTS: readonly (readonly [Action['kind'], number])[] = [
 const TOTAL = WEIGHTS.reduce((sum, [, weight]) => sum + weight, 0)
 const DAY_MS = 86_400_000
 
-export function drawPlan(seed: number, steps: number, devices: number): Plan {
+export function drawPlan(seed: number, steps: number): Plan {
   const random = createRandom(mixSeed(seed, 'plan'))
   const actions: Action[] = []
   let at = 0
   for (let step = 0; step < steps; step++) {
     at += random.chance(0.7) ? random.below(40) : random.below(2_000)
-    actions.push(draw(random, at, random.below(devices)))
+    actions.push(draw(random, at, random.below(60)))
   }
   return { seed, actions }
 }

@@ -28,7 +28,7 @@ let events = 0
 let writes = 0
 for (; end === undefined ? run < Number(values.runs) : Date.now() < end; run++) {
   const seed = first + run
-  const plan = drawPlan(seed, steps, LIMITS_OF_RUN.devices)
+  const plan = drawPlan(seed, steps)
   const outcome = simulate(plan)
   events += outcome.events
   writes += outcome.writes

@@ -49,6 +49,8 @@ export interface Limits {
 export const LIMITS_OF_RUN: Limits = { devices: 4, maxEvents: 400_000 }
 
 const START = Date.UTC(2026, 11, 1)
+/** How long what a device has heard may be on its way through its own queues. */
+const UNDER_WAY_MS = 200
 /** So long has everybody to come to rest after the plan. */
 const HEALING_MS = 30 * 60_000
 
@@ -89,7 +91,7 @@ export function simulate(plan: Plan, limits: Limits = LIMITS_OF_RUN, trace?: Tra
   const givenUp = new Set<string>()
   /** Had taken effect and settled before the authority was restored from an older copy. */
   const lostByRestore = new Set<string>()
-  const ended = new Map<string, Entry>()
+  const acknowledgedBefore = new Set<string>()
   const warnings: string[] = []
   let writes = 0
   let mutations = 0
@@ -277,12 +279,22 @@ export function simulate(plan: Plan, limits: Limits = LIMITS_OF_RUN, trace?: Tra
     const before = new Map([...acknowledged.keys()].map((id) => [id, authority.effectOf(id)]))
     const refused = new Set([...acknowledged.keys()].filter((id) => authority.refused(id)))
     if (!authority.restore()) return
+    const held = new Set(nodes.flatMap(({ device }) => waitingOn(device)))
     wires.cut(50)
     for (const [id, effect] of before) {
-      if ((effect || refused.has(id)) && !authority.effectOf(id) && !authority.refused(id)) lostByRestore.add(id)
+      const gone = (effect !== undefined || refused.has(id)) && !authority.effectOf(id) && !authority.refused(id)
+      // What somebody still holds is sent again; what had ended everywhere is lost with the database.
+      if (gone && !held.has(id)) lostByRestore.add(id)
+      else if (gone) acknowledgedBefore.add(id)
     }
-    ended.clear()
+    // Ending what was acknowledged in full just before is under way on some devices and can't know better.
+    scheduler.at(UNDER_WAY_MS, () => acknowledgedBefore.clear())
   }
+
+  const waitingOn = (device: Device): string[] =>
+    (device.disk()?.overlay.outbox ?? [])
+      .filter(({ state }) => state !== 'rejected')
+      .map(({ mutationId }) => mutationId)
 
   // ---- what must hold
 
@@ -301,10 +313,12 @@ export function simulate(plan: Plan, limits: Limits = LIMITS_OF_RUN, trace?: Tra
 
   const checkEnded = (node: Node, entry: Entry): void => {
     const effect = authority.effectOf(entry.mutationId)
+    if (!effect && acknowledgedBefore.has(entry.mutationId)) lostByRestore.add(entry.mutationId)
     must(
       effect !== undefined || lostByRestore.has(entry.mutationId),
       'P2',
-      () => `${node.device.name} ended mutation ${entry.mutationId} (${entry.seq}), which never took effect`,
+      () =>
+        `${node.device.name} ended mutation ${entry.mutationId} (${entry.seq}), which ${authority.refused(entry.mutationId) ? 'was refused' : 'never took effect'}`,
     )
     if (!effect) return
     // E1: what the mutation did is in the rows, unless somebody has changed them since.

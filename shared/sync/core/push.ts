@@ -31,7 +31,13 @@ export interface PushState {
 }
 
 type Question =
-  | { readonly about: 'accepted'; readonly upto: number; readonly applied: readonly number[] }
+  | {
+      readonly about: 'accepted'
+      readonly upto: number
+      /** The last of the batch that was accepted. */
+      readonly ours: number
+      readonly applied: readonly number[]
+    }
   | { readonly about: 'expected'; readonly expected: number }
 
 export type PushEvent =
@@ -164,8 +170,10 @@ function accepted(state: PushState, answer: PushResponse | undefined): PushStep 
   const upto = answer.last_seq
   if (upto < state.first) return retry(state, 'the server took nothing of the batch')
   const applied = answer.results.flatMap(({ seq, outcome }) => (outcome === 'applied' ? [seq] : []))
+  // What lies beyond the batch was sent by somebody else, if by anybody: a copy of us. It is not taken for ours.
+  const ours = Math.min(upto, state.first + state.count - 1)
   return step<PushState, PushEffect>(
-    { ...state, doing: 'looking', question: { about: 'accepted', upto, applied } },
+    { ...state, doing: 'looking', question: { about: 'accepted', upto, ours, applied } },
     { type: 'look', seq: upto },
   )
 }
@@ -208,12 +216,12 @@ function looked(state: PushState, { next, held }: PushEvent & { type: 'looked' }
   const { question } = state
   if (!question) return read(state)
   if (question.about === 'accepted') {
-    const { upto, applied } = question
+    const { upto, ours, applied } = question
     if (upto >= next)
       return renew(state, `the server has mutations up to ${upto} of this identity, we made ${next - 1}`)
     return step<PushState, PushEffect>(
       { ...state, doing: 'storing', failures: 0, expectedBefore: undefined, most, parked: null },
-      { type: 'accept', replicaId: state.replicaId, upto, applied },
+      { type: 'accept', replicaId: state.replicaId, upto: ours, applied },
       ...(state.parked === null ? [] : [{ type: 'set_parked', reason: null } as const]),
       { type: 'set_unauthorized', unauthorized: false },
     )
