@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import { HttpError } from '../errors.ts'
 import { createAttempts } from '../people/attempts.ts'
 import { acceptInvitation, findInvitation, invite, openInvitations, revokeInvitation } from '../people/invitations.ts'
-import { personByUser } from '../people/principal.ts'
+import { orBusy, personByUser } from '../people/principal.ts'
 import { setup, setupRequired } from '../people/setup.ts'
 import { addressOf, type Ctx, type Env, jsonBody, principalOf, requirePerson, type Services } from './context.ts'
 
@@ -31,7 +31,7 @@ export function peopleRoutes(services: Services): Hono<Env> {
   app.get('/v1/session', async (c) => {
     // Once a day better-auth renews the session; its cookie must then be renewed as well.
     if (!c.env?.inProcess && c.req.header('cookie')?.includes('hq.session_token')) {
-      const { headers } = await auth.api.getSession({ headers: c.req.raw.headers, returnHeaders: true })
+      const { headers } = await orBusy(auth.api.getSession({ headers: c.req.raw.headers, returnHeaders: true }))
       for (const cookie of headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
     }
     const body: SessionResponse = {

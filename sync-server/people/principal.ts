@@ -16,17 +16,20 @@ export type Authenticate = (headers: Headers) => Promise<Principal | null>
 /** Prefix of a gateway's token, so that a leaked one is recognised for what it is. */
 export const GATEWAY_TOKEN = 'hqgw_'
 
+/** better-auth hides what went wrong, and has logged it: its database could not be asked. That says nothing about who is signed in. */
+export const orBusy = <T>(asked: Promise<T>): Promise<T> =>
+  asked.catch((error: unknown) => {
+    if (error instanceof Error && 'status' in error && error.status === 'INTERNAL_SERVER_ERROR') throw busy()
+    throw error
+  })
+
 export const createAuthenticate =
   (pool: Pool, auth: Auth): Authenticate =>
   async (headers) => {
     const bearer = /^Bearer\s+(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1]
     if (bearer) return gatewayByToken(pool, bearer)
     if (!headers.get('cookie')?.includes('hq.session_token')) return null
-    const session = await auth.api.getSession({ headers }).catch((error: unknown) => {
-      // better-auth hides what went wrong, and has logged it: its database could not be asked. That says nothing about who is signed in.
-      if (error instanceof Error && 'status' in error && error.status === 'INTERNAL_SERVER_ERROR') throw busy()
-      throw error
-    })
+    const session = await orBusy(auth.api.getSession({ headers }))
     return session ? personByUser(pool, session.user.id) : null
   }
 
