@@ -201,7 +201,8 @@ $$;
 create function sync.finish(now_ms bigint, actor_type text, actor_id uuid, run_id uuid, out mutation bigint, out changes jsonb)
 language plpgsql as $$
 declare
-  empty record;
+  names text[];
+  ids uuid[];
   me sync.replica;
   size bigint;
   patch_count bigint;
@@ -215,9 +216,10 @@ begin
         sum(octet_length(p.set::text) + octet_length(p.base::text) + octet_length(p.table_name) + 100) size
       from sync.patches p where p.seq = mutation group by 1) t;
   if empty_count > 0 then
-    for empty in delete from sync.patches p where p.seq = mutation and p.op = 'update' and p.set = '{}' returning p.table_name, p.row_id loop
-      perform sync.drop_bases(empty.table_name, array[empty.row_id]);
-    end loop;
+    -- Folded, because what nets to nothing has still moved columns of the server.
+    with gone as (delete from sync.patches p where p.seq = mutation and p.op = 'update' and p.set = '{}' returning p.table_name, p.row_id)
+    select array_agg(g.table_name), array_agg(g.row_id) into names, ids from gone g;
+    perform sync.refold(names, ids);
   end if;
   perform set_config('sync.seq', '', true);
 
@@ -260,19 +262,55 @@ end $$;
 create constraint trigger finish_at_commit after insert on sync.outbox
   deferrable initially deferred for each row execute function sync.finish_at_commit();
 
+-- D1 of shared/schema/differences.ts. The result is text, so that no digit is lost.
+create function sync.add_difference(present jsonb, base jsonb, wanted jsonb) returns jsonb language sql immutable as $$
+  select to_jsonb((coalesce(present #>> '{}', '0')::numeric + coalesce(wanted #>> '{}', '0')::numeric - coalesce(base #>> '{}', '0')::numeric)::text)
+$$;
+
+-- D2, D3
+create function sync.add_and_remove(present jsonb, base jsonb, wanted jsonb) returns jsonb language plpgsql immutable as $$
+begin
+  if jsonb_typeof(present) is distinct from 'array' then present := '[]'; end if;
+  if jsonb_typeof(base) is distinct from 'array' then base := '[]'; end if;
+  if jsonb_typeof(wanted) is distinct from 'array' then wanted := '[]'; end if;
+  if present = base then return wanted; end if;
+  return (
+    select coalesce(jsonb_agg(e order by part, place), '[]') from (
+      select e, 0 as part, place from jsonb_array_elements(present) with ordinality p(e, place)
+        where not base @> jsonb_build_array(e) or wanted @> jsonb_build_array(e)
+      union all
+      select e, 1, min(place) from jsonb_array_elements(wanted) with ordinality w(e, place)
+        where not base @> jsonb_build_array(e) and not present @> jsonb_build_array(e) group by e) x);
+end $$;
+
+-- The columns of a patch that are merged by their differences, as they are over the version `seen`.
+create function sync.by_difference(seen jsonb, op text, set jsonb, base jsonb, sums text[], sets text[]) returns jsonb language sql immutable as $$
+  select coalesce(jsonb_object_agg(k, v), '{}') from (
+    select k, case op when 'insert' then coalesce(nullif(seen -> k, 'null'), set -> k) else sync.add_difference(seen -> k, base -> k, set -> k) end
+      from unnest(sums) k where set ? k
+    union all
+    select k, sync.add_and_remove(seen -> k, case op when 'insert' then '[]' else base -> k end, set -> k)
+      from unnest(sets) k where set ? k) c(k, v)
+$$;
+
 -- The row as its readers see it: the server's version, then the live patches in order. Null: there is no such row.
-create function sync.folded(name text, id uuid) returns jsonb language plpgsql stable as $$
+-- `sums`, `sets`: its columns with the merge rules `increment` and `add_remove`.
+create function sync.folded(name text, id uuid, sums text[], sets text[]) returns jsonb language plpgsql stable as $$
 declare
   seen jsonb;
   patch record;
 begin
   select b."row" into seen from sync.pending_base b where b.table_name = name and b.row_id = id;
   for patch in
-    select p.op, p.set, p.local from sync.patches p join sync.outbox o using (seq)
+    select p.op, p.set, p.base, p.local from sync.patches p join sync.outbox o using (seq)
     where p.table_name = name and p.row_id = id and o.state <> 'rejected' order by p.seq
   loop
-    if patch.op = 'insert' then seen := coalesce(seen, '{}') || patch.set || patch.local;
-    elsif seen is not null then seen := seen || patch.set || patch.local;
+    if seen is null then
+      if patch.op = 'insert' then seen := patch.set || patch.local; end if;
+    elsif patch.set ?| sums or patch.set ?| sets then
+      seen := seen || patch.set || patch.local || sync.by_difference(seen, patch.op, patch.set, patch.base, sums, sets);
+    else
+      seen := seen || patch.set || patch.local;
     end if;
   end loop;
   return seen;
@@ -315,6 +353,18 @@ begin
   settled := cardinality(ending) - cardinality(refused);
   rejected := cardinality(refused);
 end $$;
+
+-- The server has taken mutations up to `upto`, given under the identity `under`; that it keeps them comes by the shapes.
+create function sync.accept(upto bigint, under uuid) returns void language sql as $$
+  update sync.outbox o set state = 'accepted' from sync.replica r
+    where r.replica_id = under and o.state = 'pending' and o.seq > 0 and o.seq <= upto
+$$;
+
+-- The server expects `expected` next: what is below it has been taken, the rest has not (any more).
+create function sync.realign(expected bigint, under uuid) returns void language sql as $$
+  update sync.outbox o set state = case when o.seq < expected then 'accepted' else 'pending' end from sync.replica r
+    where r.replica_id = under and o.state in ('pending', 'accepted') and o.seq > 0
+$$;
 
 -- Applies what came from shapes:
 -- [{table, upserts: [{column: text}], deletes: [id], handle, offset, position, loaded, schema, ack_seq, ack_lsn, ack_mutation}].

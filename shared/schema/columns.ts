@@ -10,13 +10,25 @@ import type { Enum, EnumName } from './enums.ts'
 /**
  * What happens when two sides change one column without having seen each other:
  *  - `lww`        the higher hybrid logical clock wins, the loser is kept in `conflicts`
+ *  - `last`       the same, but the loser is forgotten: for what nobody would want back, such as where in a list something stood
+ *  - `delete`     `deleted_at` only: a delete wins over whatever happens to the row meanwhile, and only who saw it can undo it
  *  - `strict`     the change must start from the present value, else the mutation is rejected
  *  - `increment`  differences are added up
+ *  - `add_remove` a set: what each added is added, what each removed is removed (`differences.ts`)
  *  - `immutable`  set by the insert, never changed afterwards
  *  - `owner`      only the gateway named by the row's `gateway_id` writes it
  *  - `server`     only the server writes it; what a replica puts there is for its own display until the server's value comes
  */
-export type MergeRule = 'lww' | 'strict' | 'increment' | 'immutable' | 'owner' | 'server'
+export type MergeRule =
+  | 'lww'
+  | 'last'
+  | 'delete'
+  | 'strict'
+  | 'increment'
+  | 'add_remove'
+  | 'immutable'
+  | 'owner'
+  | 'server'
 
 export type SqlType =
   | 'uuid'
@@ -148,7 +160,7 @@ const common = {
   tenant_id: c.uuid().references('tenants').merge('immutable'),
   created_at: c.time().default('now()').merge('immutable'),
   updated_at: c.time().default('now()').merge('server'),
-  deleted_at: c.time().null(),
+  deleted_at: c.time().null().merge('delete'),
 }
 
 export const table = <const Columns extends { readonly [name: string]: AnyColumn }>(

@@ -124,8 +124,8 @@ const agents = table(
     model: c.text().null(),
     thinking: c.enum('thinking').default("'none'"),
     reports_to_id: c.uuid().null().references('agents'),
-    domains: c.texts().default("'{}'"),
-    capabilities: c.texts().default("'{}'"),
+    domains: c.texts().default("'{}'").merge('add_remove'),
+    capabilities: c.texts().default("'{}'").merge('add_remove'),
     /** The gates' verdict, so that every screen can say why the agent isn't working: `gates.ts` in shared/domain names the codes. */
     gate: c.text().null().merge('owner'),
     gate_detail: c.text().null().merge('owner'),

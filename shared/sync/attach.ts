@@ -11,7 +11,7 @@
  * A3 A column that the sender does not know gets its default, so that a newer replica reads an older server.
  */
 import type { PGlite } from '@electric-sql/pglite'
-import type { TableSpec } from '../schema/columns.ts'
+import type { MergeRule, TableSpec } from '../schema/columns.ts'
 import { quote } from '../schema/sql.ts'
 
 const EXACT_TYPES = new Set(['bigint', 'numeric', 'double precision'])
@@ -20,9 +20,11 @@ const EXACT_TYPES = new Set(['bigint', 'numeric', 'double precision'])
 export const exactColumns = (table: TableSpec): string[] =>
   Object.entries(table.columns).flatMap(([name, { spec }]) => (EXACT_TYPES.has(spec.type) ? [name] : []))
 
+const columnsWith = (table: TableSpec, rule: MergeRule): string[] =>
+  Object.entries(table.columns).flatMap(([name, { spec }]) => (spec.merge === rule ? [name] : []))
+
 /** Columns that only the server writes: never sent. */
-export const serverColumns = (table: TableSpec): string[] =>
-  Object.entries(table.columns).flatMap(([name, { spec }]) => (spec.merge === 'server' ? [name] : []))
+export const serverColumns = (table: TableSpec): string[] => columnsWith(table, 'server')
 
 const textArray = (names: readonly string[]): string => `'{${names.join(',')}}'`
 
@@ -63,6 +65,8 @@ export function attachTable(table: TableSpec): string {
       ? `to_jsonb(${row})`
       : `to_jsonb(${row}) || jsonb_build_object(${exact.map((column) => `'${column}', ${row}.${quote(column)}::text`).join(', ')})`
   const triggers = triggersOf(table)
+  const sums = textArray(columnsWith(table, 'increment'))
+  const sets = textArray(columnsWith(table, 'add_remove'))
 
   return `
 ${triggers}
@@ -70,7 +74,7 @@ create or replace function sync.${quote(`fold_${name}`)}(ids uuid[]) returns uui
 declare
   changed uuid[];
 begin
-  with folded as materialized (select i.id, sync.folded('${name}', i.id) as seen from unnest(ids) i(id)),
+  with folded as materialized (select i.id, sync.folded('${name}', i.id, ${sums}, ${sets}) as seen from unnest(ids) i(id)),
   gone as (delete from ${t} t using folded f where f.seen is null and t.id = f.id returning t.id),
   kept as (
     insert into ${t} as t (${list})

@@ -192,7 +192,8 @@ async function loadClocks(db: Queryable, store: Store, mutations: readonly Mutat
       const differs = Object.keys(set).some((column) => {
         const spec = columns[column]?.spec
         return (
-          spec?.merge === 'lww' && !(Object.hasOwn(base, column) && sameValue(spec.type, row[column], base[column]))
+          (spec?.merge === 'lww' || spec?.merge === 'last') &&
+          !(Object.hasOwn(base, column) && sameValue(spec.type, row[column], base[column]))
         )
       })
       if (differs) wanted.push([table, id])

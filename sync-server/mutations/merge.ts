@@ -3,14 +3,17 @@
  *
  * M1 A base equal to the present value is no conflict: the patch follows what it saw.
  * M2 `lww` with another base: the later clock wins; the loser, whichever it is, is kept as a conflict. Two sides setting the same value agree.
+ *    `last` is the same without keeping the loser.
  * M3 `strict` with another base: the mutation is stale. `immutable`: unchanged or refused. `server`: ignored. `owner`: only by that gateway, who needs no base.
  * M4 Deletes win: an update of a deleted row sets its columns and leaves it deleted. Only a patch that saw this very delete (`deleted_at` null, base
  *    equal) restores.
  * M5 A column without a clock of its own has the clock of the insert (`*`); without that, any clock is later.
+ * M6 `increment` and `add_remove` follow the difference from base to the new value, whatever is there by now: all sides stand, no clock is asked.
  */
 import type { ColumnSpec, TableSpec } from '@hq/shared/schema/columns.ts'
+import { addDifference, hasDifference, insertOver, isDifferenceRule } from '@hq/shared/schema/differences.ts'
 import type { Actor, RejectionCode } from '@hq/shared/sync/protocol.ts'
-import { addDifference, sameValue } from './values.ts'
+import { sameValue } from './values.ts'
 
 export type Values = Record<string, unknown>
 
@@ -69,7 +72,7 @@ export function mergeUpdate({
     const same = sameValue(spec.type, is, value)
     const refused = (code: RejectionCode, message: string): Merged => ({ ok: false, code, message, column })
 
-    if (column === 'deleted_at') {
+    if (spec.merge === 'delete') {
       // M4
       const sawIt = sameValue(spec.type, is, base[column] ?? null)
       const deletes = value !== null && is === null
@@ -112,12 +115,21 @@ export function mergeUpdate({
       newClocks[column] = clock
       continue
     }
-    if (spec.merge === 'increment') {
-      const sum = addDifference(is, base[column], value)
-      if (!sameValue(spec.type, is, sum)) merged[column] = sum
+    if (isDifferenceRule(spec.merge)) {
+      // M6
+      if (!hasDifference(spec.merge, value) || !hasDifference(spec.merge, base[column])) {
+        return refused('invalid', `${words(column)} can't be changed from ${show(base[column])} to ${show(value)}.`)
+      }
+      const result = repeatedInsert
+        ? insertOver(spec.merge, is, value)
+        : addDifference(spec.merge, is, base[column], value)
+      if (!sameValue(spec.type, is, result)) merged[column] = result
       continue
     }
-    // lww
+    // `lww` and `last`
+    const keep = (conflict: Conflict): void => {
+      if (spec.merge !== 'last') conflicts.push(conflict)
+    }
     if (same) {
       const was = clocks[column] ?? clocks['*']
       if (!was || clock.h > was.h) newClocks[column] = clock
@@ -132,9 +144,9 @@ export function mergeUpdate({
     if (!was || clock.h > was.h) {
       merged[column] = value
       newClocks[column] = clock
-      conflicts.push({ column, winner: value, loser: is, winnerClock: clock, loserClock: was, incomingLost: false })
+      keep({ column, winner: value, loser: is, winnerClock: clock, loserClock: was, incomingLost: false })
     } else {
-      conflicts.push({ column, winner: is, loser: value, winnerClock: was, loserClock: clock, incomingLost: true })
+      keep({ column, winner: is, loser: value, winnerClock: was, loserClock: clock, incomingLost: true })
     }
   }
   return { ok: true, set: merged, clocks: newClocks, conflicts }

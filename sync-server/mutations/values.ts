@@ -84,11 +84,3 @@ export function unstorable(value: unknown, depth = 0): string | undefined {
   }
   return undefined
 }
-
-/** `a` plus the difference from `base` to `next`, for columns that add up. */
-export const addDifference = (present: unknown, base: unknown, next: unknown): string => {
-  const [p, b, n] = [present, base, next].map((value) => String(value ?? 0))
-  if ([p, b, n].every((value) => /^-?\d+$/.test(value ?? '')))
-    return String(BigInt(p ?? 0) + BigInt(n ?? 0) - BigInt(b ?? 0))
-  return String(Number(p) + Number(n) - Number(b))
-}

@@ -5,6 +5,8 @@
  * In production this is SQL (migrations/0002_replica.sql, attach.ts), because only there is it one transaction with the change itself. This is the same
  * thing to reason with: the simulation runs on it, and overlay.model.test.ts drives both with the same events and compares everything.
  *
+ * What SQL does beyond this: it fills in `updated_at` and defaults, and refuses what cannot be sent (C4).
+ *
  * O1 A row without pending changes is the server's version; with pending ones it is `fold(base, patches)`.
  * O2 An insert makes the row; over a version that has already come (its own echo) it counts as an update.
  * O3 An update of a row that the server no longer has shows nothing.
@@ -12,7 +14,18 @@
  * O5 What the server sends for a row with pending changes goes below them, never over them.
  * O6 Numbers have no gaps, and an entry leaves the outbox only settled, or because a person gave it up.
  * O7 Acknowledgements that are fetched anew replace what was known: what they don't cover is pending again (the server may have been restored).
+ * O8 A transaction leaves one patch per row, and none for a row that is in the end what it was: that row shows the server's version again.
+ * O9 What a patch does to a column merged by differences it does to the server's version: `present + (set − base)`. A sum whose echo has come and whose
+ *    mutation is not settled yet counts twice for that moment; a set does not (D4).
  */
+import {
+  addDifference,
+  type DifferenceRule,
+  insertOver,
+  isDifferenceRule,
+  sameDifference,
+} from '../../schema/differences.ts'
+import { tables } from '../../schema/tables.ts'
 import { type Hlc, hlcToText, tick } from '../hlc.ts'
 import type { BatchAck, Place, TextRow } from './pull.ts'
 
@@ -36,6 +49,9 @@ export interface Entry {
   readonly code?: string | undefined
 }
 
+/** Which columns of a table are merged by their differences. */
+export type DifferencesOf = (table: string) => Readonly<Record<string, DifferenceRule>>
+
 /** Keys of `rows`, `base` and `staging` are `table/id`. */
 export interface Overlay {
   readonly replicaId: string
@@ -49,6 +65,7 @@ export interface Overlay {
   readonly ack: BatchAck | undefined
   /** Of the last mutation; never goes back, whatever the machine's clock does (H1). */
   readonly clock: Hlc
+  readonly differences: DifferencesOf
 }
 
 export interface OverlayBatch {
@@ -66,6 +83,7 @@ export type OverlayEvent =
       readonly mutationId: string
       /** Milliseconds since 1970, by the machine's clock. */
       readonly now: number
+      /** In the order of the statements. `delete` marks the row by its `set`, but takes away what this transaction itself has made. */
       readonly changes: readonly Pick<Patch, 'table' | 'id' | 'op' | 'set'>[]
     }
   | ({ readonly type: 'apply' } & OverlayBatch)
@@ -80,8 +98,9 @@ export type OverlayEvent =
   /** A person gave a refused mutation up. */
   | { readonly type: 'discard'; readonly seq: number }
 
-export const newOverlay = (replicaId: string): Overlay => ({
+export const newOverlay = (replicaId: string, differences: DifferencesOf = declaredDifferences): Overlay => ({
   replicaId,
+  differences,
   next: 1,
   rows: new Map(),
   base: new Map(),
@@ -134,16 +153,45 @@ export function overlay(state: Overlay, event: OverlayEvent): Overlay {
 }
 
 /** `local`: columns that only the server writes, as the writer saw them. */
-export type FoldablePatch = Pick<Patch, 'op' | 'set'> & { readonly local?: Values }
+export type FoldablePatch = Pick<Patch, 'op' | 'set'> &
+  Partial<Pick<Patch, 'table' | 'base'>> & { readonly local?: Values }
 
-/** What a reader sees: the server's version, then the patches in order (O1–O4). */
-export function fold(base: Values | undefined, patches: readonly FoldablePatch[]): Values | undefined {
+/** What a reader sees: the server's version, then the patches in order (O1–O4, O9). */
+export function fold(
+  base: Values | undefined,
+  patches: readonly FoldablePatch[],
+  differences: DifferencesOf = declaredDifferences,
+): Values | undefined {
   let seen = base
-  for (const { op, set, local } of patches) {
-    if (op === 'insert' || seen !== undefined) seen = { ...seen, ...set, ...local }
+  for (const { table, op, set, base: before, local } of patches) {
+    if (seen === undefined) {
+      if (op === 'insert') seen = { ...set, ...local }
+      continue
+    }
+    const over: Record<string, unknown> = {}
+    for (const [column, rule] of Object.entries(table === undefined ? {} : differences(table))) {
+      if (!Object.hasOwn(set, column)) continue
+      over[column] =
+        op === 'insert'
+          ? insertOver(rule, seen[column], set[column])
+          : addDifference(rule, seen[column], before?.[column], set[column])
+    }
+    seen = { ...seen, ...set, ...local, ...over }
   }
   return seen
 }
+
+const declared = new Map<string, Readonly<Record<string, DifferenceRule>>>(
+  Object.entries(tables).map(([name, { columns }]) => [
+    name,
+    Object.fromEntries(
+      Object.entries(columns).flatMap(([column, { spec }]) =>
+        isDifferenceRule(spec.merge) ? [[column, spec.merge] as const] : [],
+      ),
+    ),
+  ]),
+)
+const declaredDifferences: DifferencesOf = (table) => declared.get(table) ?? {}
 
 export const keyOf = (table: string, id: string): string => `${table}/${id}`
 
@@ -152,29 +200,60 @@ export const livePatches = ({ outbox }: Overlay, key: string): Patch[] =>
     state === 'rejected' ? [] : patches.filter(({ table, id }) => keyOf(table, id) === key),
   )
 
+/** C1, C2, O8 */
 function wrote(state: Overlay, { mutationId, now, changes }: OverlayEvent & { type: 'wrote' }): Overlay {
   const rows = new Map(state.rows)
   const base = new Map(state.base)
-  const patches: Patch[] = []
+  const patches = new Map<string, Patch>()
   for (const { table, id, op, set } of changes) {
     const key = keyOf(table, id)
     const before = rows.get(key)
+    const was = patches.get(key)
     if (op === 'insert' ? before !== undefined : before === undefined) continue
-    const changed = Object.fromEntries(
-      Object.entries(set).filter(([column, value]) => value !== (before?.[column] ?? null)),
-    )
-    if (op === 'update' && Object.keys(changed).length === 0) continue
+    if (op === 'delete' && was?.op === 'insert') {
+      patches.delete(key)
+      rows.delete(key)
+      if (livePatches(state, key).length === 0) base.delete(key)
+      continue
+    }
+    if (op === 'delete' && (before?.['deleted_at'] ?? null) !== null) continue
+    const same = (column: string, a: unknown, b: unknown): boolean => sameIn(state.differences(table)[column], a, b)
+    const changed = Object.entries(set).filter(([column, value]) => !same(column, value, before?.[column] ?? null))
+    if (op !== 'insert' && changed.length === 0) continue
     if (!base.has(key)) base.set(key, before ?? null)
-    const was = Object.fromEntries(Object.keys(changed).map((column) => [column, before?.[column] ?? null]))
-    patches.push({ table, id, op, set: changed, base: op === 'insert' ? {} : was })
-    rows.set(key, { ...before, ...changed })
+    rows.set(key, { ...before, ...Object.fromEntries(changed) })
+    // Nothing is what an insert begins with.
+    const insert = op === 'insert' || was?.op === 'insert'
+    const from: Values = insert
+      ? {}
+      : { ...Object.fromEntries(changed.map(([column]) => [column, before?.[column] ?? null])), ...was?.base }
+    const to = Object.entries({ ...was?.set, ...Object.fromEntries(changed) }).filter(
+      ([column, value]) => !same(column, value, from[column] ?? null),
+    )
+    patches.set(key, {
+      table,
+      id,
+      op: insert ? 'insert' : 'update',
+      set: Object.fromEntries(to),
+      base: insert ? {} : Object.fromEntries(to.map(([column]) => [column, from[column]])),
+    })
   }
-  if (patches.length === 0) return state
+  for (const [key, { op, set }] of patches) {
+    if (op === 'insert' || Object.keys(set).length > 0) continue
+    patches.delete(key)
+    const live = livePatches(state, key)
+    show(rows, key, fold(base.get(key) ?? undefined, live, state.differences))
+    if (live.length === 0) base.delete(key)
+  }
+  if (patches.size === 0) return { ...state, rows, base }
   const clock = tick(state.clock, now)
   const hlc = hlcToText(clock, state.replicaId)
-  const entry: Entry = { seq: state.next, mutationId, state: 'pending', hlc, patches }
+  const entry: Entry = { seq: state.next, mutationId, state: 'pending', hlc, patches: [...patches.values()] }
   return { ...state, rows, base, clock, next: state.next + 1, outbox: [...state.outbox, entry] }
 }
+
+const sameIn = (rule: DifferenceRule | undefined, a: unknown, b: unknown): boolean =>
+  rule === undefined ? a === b : sameDifference(rule, a, b)
 
 /** O5 */
 function arrived(state: Overlay, table: string, upserts: readonly TextRow[], deletes: readonly string[]): Overlay {
@@ -184,7 +263,7 @@ function arrived(state: Overlay, table: string, upserts: readonly TextRow[], del
     const key = keyOf(table, id)
     if (base.has(key)) {
       base.set(key, row)
-      show(rows, key, fold(row ?? undefined, livePatches(state, key)))
+      show(rows, key, fold(row ?? undefined, livePatches(state, key), state.differences))
     } else show(rows, key, row ?? undefined)
   }
   for (const id of deletes) put(id, null)
@@ -201,7 +280,7 @@ function swapped(state: Overlay, table: string): Overlay {
   for (const key of state.rows.keys()) if (key.startsWith(prefix) && !state.staging.has(key)) rows.delete(key)
   for (const [key, row] of state.staging) if (key.startsWith(prefix)) rows.set(key, row)
   for (const [key, row] of base) {
-    if (key.startsWith(prefix)) show(rows, key, fold(row ?? undefined, livePatches(state, key)))
+    if (key.startsWith(prefix)) show(rows, key, fold(row ?? undefined, livePatches(state, key), state.differences))
   }
   return { ...state, rows, base, staging: without(state.staging, table) }
 }
@@ -238,7 +317,7 @@ function settled(state: Overlay, upto: number): Overlay {
   const base = new Map(state.base)
   for (const key of new Set(ending.flatMap(({ patches }) => patches.map(({ table, id }) => keyOf(table, id))))) {
     const live = livePatches(next, key)
-    show(rows, key, fold(base.get(key) ?? undefined, live))
+    show(rows, key, fold(base.get(key) ?? undefined, live, state.differences))
     if (live.length === 0) base.delete(key)
   }
   return { ...next, rows, base }
