@@ -70,7 +70,7 @@ export function syncActions({ replica, gatewaySlug, now }: SyncParts) {
 
   return {
     async status(caller: SyncCaller): Promise<object> {
-      const { connection, parked, initial, lastHeardAt } = replica.status()
+      const { connection, parked, initial, lastHeardAt, stalledSince } = replica.status()
       const [counts] = await replica.query<{ pending: number; rejected: number; oldest: string | null }>(
         `select count(*) filter (where state <> 'rejected')::int as pending, count(*) filter (where state = 'rejected')::int as rejected,
            min(created_at) filter (where state <> 'rejected') as oldest from sync.outbox where ${OWN}`,
@@ -87,6 +87,7 @@ export function syncActions({ replica, gatewaySlug, now }: SyncParts) {
         parked,
         initial: { done: initial.done, rows: initial.rows, tables_done: initial.tablesDone, tables: initial.tables },
         last_heard_at: lastHeardAt,
+        stalled_since: stalledSince,
         now: new Date(now()).toISOString(),
       }
     },

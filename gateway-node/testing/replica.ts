@@ -16,6 +16,7 @@ const STATUS: SyncStatus = {
   parked: null,
   initial: { done: true, rows: 0, tablesDone: 0, tables: 0 },
   lastHeardAt: null,
+  stalledSince: null,
 }
 
 let shared: Promise<PGlite> | undefined

@@ -82,6 +82,8 @@ export interface SyncStatus {
   }
   /** ISO time when the server was last heard of. */
   readonly lastHeardAt: string | null
+  /** ISO time since which the server answers, but cannot bring changes (its database or its Electric is away); null: it can. */
+  readonly stalledSince: string | null
 }
 
 export interface OutboxEntry {

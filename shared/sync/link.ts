@@ -28,6 +28,8 @@ export interface Link {
   setUnauthorized(unauthorized: boolean): void
   connection(): SyncStatus['connection']
   lastHeardAt(): string | null
+  /** Since when the server is there but some table cannot be read (N3). */
+  stalledSince(): string | null
   /** Called when `connection` or `lastHeardAt` changed, and with true when we came online. */
   onChange(listener: (cameOnline: boolean) => void): () => void
   close(): void
@@ -52,6 +54,7 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
   let heardAt: number | undefined
   /** Tables whose shape the server could not read when it was last asked (N3). */
   const unreadable = new Set<string>()
+  let unreadableAt = 0
   const listeners = new Set<(cameOnline: boolean) => void>()
   const sleepers = new Set<() => void>()
 
@@ -74,6 +77,7 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
     if (pathname !== '/v1/shape') return
     const before = unreadable.size
     const table = searchParams.get('table') ?? ''
+    if (status === 503 && before === 0) unreadableAt = environment.now()
     if (status === 503) unreadable.add(table)
     else unreadable.delete(table)
     if ((before === 0) !== (unreadable.size === 0)) notify(false)
@@ -122,6 +126,7 @@ export function createLink({ serverUrl, environment, replicaId, signals }: LinkO
       return state === 'online' && unreadable.size > 0 ? 'connecting' : state
     },
     lastHeardAt: () => (heardAt === undefined ? null : new Date(heardAt).toISOString()),
+    stalledSince: () => (state === 'online' && unreadable.size > 0 ? new Date(unreadableAt).toISOString() : null),
     onChange(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)

@@ -130,6 +130,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
     parked: pusher?.parked() ?? null,
     initial: { done: loaded.size === tables.length, rows: rowsLoaded, tablesDone: loaded.size, tables: tables.length },
     lastHeardAt: link.lastHeardAt(),
+    stalledSince: link.stalledSince(),
   })
   const statusChanged = (): void => {
     if (statusQueued || closed) return

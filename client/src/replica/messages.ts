@@ -123,6 +123,7 @@ export const UNKNOWN_STATUS: SyncStatus = {
   parked: null,
   initial: { done: false, rows: 0, tablesDone: 0, tables: 0 },
   lastHeardAt: null,
+  stalledSince: null,
 }
 
 /** No call waits longer than this once the database has been open in this tab. */

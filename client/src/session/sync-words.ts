@@ -4,11 +4,12 @@ import type { SyncPillProps } from '../ui/shell/sync-pill.tsx'
 
 /** @param conflicts those that wait for this person */
 export function pillOf(status: SyncStatus, conflicts = 0): SyncPillProps {
-  const { connection, pending, oldestPendingAt, rejected, initial } = status
+  const { connection, pending, oldestPendingAt, rejected, initial, stalledSince } = status
   const offline = connection === 'offline' || connection === 'unauthorized'
   return {
     state: offline ? 'offline' : connection === 'connecting' || !initial.done || pending > 0 ? 'syncing' : 'synced',
     pending,
+    stalledAt: stalledSince === null ? null : Date.parse(stalledSince),
     oldestAt: oldestPendingAt === null ? null : Date.parse(oldestPendingAt),
     // Only a person can get a removed device out of it.
     needYou: rejected + conflicts + (status.parked === 'revoked' ? 1 : 0),

@@ -9,7 +9,7 @@ import { Button, buttonClass } from '../../ui/button.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { RelativeTime, useNow } from '../../ui/relative-time.tsx'
 import { Page } from '../../ui/shell/page.tsx'
-import { syncWords } from '../../ui/shell/sync-pill.tsx'
+import { isStalled, syncWords } from '../../ui/shell/sync-pill.tsx'
 import { StatusShape } from '../../ui/status.tsx'
 import { ConflictsSection, useMyConflictCount } from './conflicts-section.tsx'
 import { DeviceFacts } from './device-facts.tsx'
@@ -97,7 +97,9 @@ const n = (value: number): string => value.toLocaleString('en')
 function Summary() {
   const status = useSyncStatus()
   const conflicts = useMyConflictCount()
-  const { title, detail, shape, meaning } = syncWords(pillOf(status, conflicts), useNow())
+  const now = useNow()
+  const pill = pillOf(status, conflicts)
+  const { title, detail, shape, meaning } = syncWords(pill, now)
   const { done, rows, tablesDone, tables } = status.initial
   return (
     <div className="flex flex-col gap-3">
@@ -110,6 +112,13 @@ function Summary() {
             {status.connection === 'offline'
               ? 'The server cannot be reached. Everything works; changes are sent when it can be reached again. '
               : ''}
+            {status.stalledSince && isStalled(pill, now) && (
+              <>
+                The server can be reached, but it cannot bring changes just now (since{' '}
+                <RelativeTime at={status.stalledSince} words />
+                ). What you change is kept and sent; what others change comes as soon as it can.{' '}
+              </>
+            )}
             {status.lastHeardAt && (
               <>
                 Last heard from the server <RelativeTime at={status.lastHeardAt} words />.

@@ -22,6 +22,15 @@ it('says the most urgent truth first', () => {
   ])
 })
 
+it('says that the server brings nothing, once that lasts', () => {
+  const stalled = { state: 'syncing', pending: 0, needYou: 0 } as const
+  expect(words({ ...stalled, stalledAt: now - 2_000 })).toEqual(['Syncing', null])
+  expect(words({ ...stalled, stalledAt: now - 30_000 })).toEqual(['Server busy', 'No changes for less than a minute'])
+  expect(words({ ...stalled, stalledAt: now - 5 * 60_000 })).toEqual(['Server busy', 'No changes for 5 min'])
+  expect(words({ ...stalled, stalledAt: now - 5 * 60_000, pending: 2 })).toEqual(['Server busy', '2 changes waiting'])
+  expect(words({ ...stalled, state: 'offline', stalledAt: now - 5 * 60_000 })).toEqual(['Working offline', null])
+})
+
 it('never calls unsent changes synced', () => {
   expect(words({ state: 'synced', pending: 1, needYou: 0 })).toEqual(['Syncing', '1 change waiting'])
 })

@@ -10,6 +10,8 @@ export type SyncPillProps = {
   pending: number
   /** When the oldest of them was made, ms. */
   oldestAt?: number | null | undefined
+  /** Since when the server can be reached but brings no changes, ms. */
+  stalledAt?: number | null | undefined
   /** Rejected changes and conflicts: they wait for a person. */
   needYou: number
   /** The first sync: rows so far. */
@@ -17,6 +19,12 @@ export type SyncPillProps = {
   /** The sync page. */
   to?: string | undefined
 }
+
+/** A server that starts again is like that for a few seconds; nobody needs to read about it. */
+const STALLED_AFTER_MS = 10_000
+
+export const isStalled = ({ state, stalledAt }: Pick<SyncPillProps, 'state' | 'stalledAt'>, now: number): boolean =>
+  state !== 'offline' && stalledAt != null && now - stalledAt >= STALLED_AFTER_MS
 
 const n = (value: number) => value.toLocaleString('en')
 const changes = (count: number) => `${n(count)} ${count === 1 ? 'change' : 'changes'}`
@@ -26,7 +34,7 @@ export function syncWords(
   props: SyncPillProps,
   now: number,
 ): { title: string; detail: string | null; shape: Shape; meaning: Meaning } {
-  const { state, pending, oldestAt, needYou, progress } = props
+  const { state, pending, oldestAt, needYou, progress, stalledAt } = props
   const age = oldestAt ? `, oldest ${relative(oldestAt, now, false)}` : ''
   const waiting = pending > 0 ? `${changes(pending)} waiting${age}` : null
   if (needYou > 0) {
@@ -34,6 +42,10 @@ export function syncWords(
     return { title, detail: state === 'offline' ? 'Working offline' : waiting, shape: 'triangle', meaning: 'warning' }
   }
   if (state === 'offline') return { title: 'Working offline', detail: waiting, shape: 'off', meaning: 'waiting' }
+  if (isStalled(props, now) && stalledAt != null) {
+    const since = `for ${relative(stalledAt, now, false).replace('just now', 'less than a minute')}`
+    return { title: 'Server busy', detail: waiting ?? `No changes ${since}`, shape: 'off', meaning: 'waiting' }
+  }
   if (progress)
     return {
       title: 'Syncing',
