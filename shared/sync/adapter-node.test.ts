@@ -190,7 +190,7 @@ test('a seed is what a new replica starts from, also after unpacking was cut sho
   expect(await plain.query("select to_regclass('seeded')::text as found")).toEqual([{ found: null }])
 })
 
-test('M3, G4: a seed of another version is passed over; a database of one is set aside, and what waited is written again', async () => {
+test('B3, G4: a seed of another version is passed over; a database of one is set aside, and what waited is written again', async () => {
   const folder = newFolder()
   const source = await openDatabase(join(folder, 'source'))
   await source.exec("create table seeded (id int); update sync.migrations set fingerprint = 'of another version'")

@@ -3,9 +3,9 @@
  *
  * Also used alone, to build the migrated data directory that a browser starts from: nothing of an identity is in it.
  *
- * M1 Each migration runs once, in one transaction, in file-name order, and only its replica's part.
- * M2 Running it again, also after a crash in between, does nothing twice.
- * M3 A database that was made by another text of a migration than the one of this version is refused, untouched: nobody knows what is in it. Its owner
+ * B1 Each migration runs once, in one transaction, in file-name order, and only its replica's part.
+ * B2 Running it again, also after a crash in between, does nothing twice.
+ * B3 A database that was made by another text of a migration than the one of this version is refused, untouched: nobody knows what is in it. Its owner
  *    makes a new one and carries over what waited (adapter-node.ts, the browser's engine.ts).
  */
 import type { PGlite } from '@electric-sql/pglite'
@@ -13,7 +13,7 @@ import { inOrder, type Migration, sqlFor } from '../schema/migrations.ts'
 import { tables } from '../schema/tables.ts'
 import { attachTables, fingerprintOf } from './attach.ts'
 
-/** M3 */
+/** B3 */
 export class EditedMigrationError extends Error {
   override name = 'EditedMigrationError'
   constructor(migration: string) {
