@@ -289,8 +289,7 @@ create function sync.by_difference(seen jsonb, op text, set jsonb, base jsonb, s
     select k, case op when 'insert' then coalesce(nullif(seen -> k, 'null'), set -> k) else sync.add_difference(seen -> k, base -> k, set -> k) end
       from unnest(sums) k where set ? k
     union all
-    select k, sync.add_and_remove(seen -> k, case op when 'insert' then '[]' else base -> k end, set -> k)
-      from unnest(sets) k where set ? k) c(k, v)
+    select k, sync.add_and_remove(seen -> k, base -> k, set -> k) from unnest(sets) k where set ? k) c(k, v)
 $$;
 
 -- The row as its readers see it: the server's version, then the live patches in order. Null: there is no such row.

@@ -6,14 +6,14 @@
  *    `last` is the same without keeping the loser.
  * M3 `strict` with another base: the mutation is stale. `immutable`: unchanged or refused. `server`: ignored. `owner`: only by that gateway, who needs no base.
  * M4 Deletes win: an update of a deleted row sets its columns and leaves it deleted. Only a patch that saw this very delete (`deleted_at` null, base
- *    equal) restores.
+ *    equal) restores. Of two deletes that did not see one another neither is undone by who saw only his own: they become a third.
  * M5 A column without a clock of its own has the clock of the insert (`*`); without that, any clock is later.
  * M6 `increment` and `add_remove` follow the difference from base to the new value, whatever is there by now: all sides stand, no clock is asked.
  */
 import type { ColumnSpec, TableSpec } from '@hq/shared/schema/columns.ts'
 import { addDifference, hasDifference, insertOver, isDifferenceRule } from '@hq/shared/schema/differences.ts'
 import type { Actor, RejectionCode } from '@hq/shared/sync/protocol.ts'
-import { sameValue } from './values.ts'
+import { laterTime, sameValue } from './values.ts'
 
 export type Values = Record<string, unknown>
 
@@ -75,10 +75,12 @@ export function mergeUpdate({
     if (spec.merge === 'delete') {
       // M4
       const sawIt = sameValue(spec.type, is, base[column] ?? null)
-      const deletes = value !== null && is === null
-      const restores = value === null && is !== null && sawIt && !repeatedInsert
-      if (deletes || restores) {
-        merged[column] = value
+      let after: unknown
+      if (value !== null && is === null) after = value
+      else if (value === null && is !== null && sawIt && !repeatedInsert) after = null
+      else if (value !== null && !same && !sawIt && !repeatedInsert) after = laterTime(String(is), String(value))
+      if (after !== undefined) {
+        merged[column] = after
         newClocks[column] = clock
       }
       continue

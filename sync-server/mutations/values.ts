@@ -41,6 +41,18 @@ function sameTime(a: string, b: string): boolean {
 /** The digits below a millisecond, which `Date` loses. */
 const microseconds = (time: string): string => (/\.(\d+)/.exec(time)?.[1] ?? '').padEnd(6, '0').slice(3, 6)
 
+/** A microsecond after the later of two times; undefined when one of them is none. */
+export function laterTime(a: string, b: string): string | undefined {
+  const [first, second] = [a, b].map((time) => {
+    const ms = Date.parse(time.replace(' ', 'T'))
+    return Number.isNaN(ms) ? undefined : BigInt(ms) * 1000n + BigInt(microseconds(time))
+  })
+  if (first === undefined || second === undefined) return undefined
+  const later = (first > second ? first : second) + 1n
+  const ms = new Date(Number(later / 1000n)).toISOString()
+  return `${ms.slice(0, -1)}${String(later % 1000n).padStart(3, '0')}Z`
+}
+
 function canonicalNumber(text: string): string {
   const match = /^([+-]?)0*(\d+)(?:\.(\d+))?$/.exec(text.trim())
   if (!match) return String(Number(text)) // with an exponent, or not finite
