@@ -1,4 +1,4 @@
-/** `npm run check`: types of every package, and Biome. Exits 1 when one of them has something to say. */
+/** `npm run check`: types of every package, Biome, and the invariants of the sync core. Exits 1 when one of them has something to say. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -16,4 +16,7 @@ for (const [tool, args] of checks) {
   console.log(`${status === 0 ? 'ok  ' : 'FAIL'} ${tool} ${args.join(' ')}`)
   failed ||= status !== 0
 }
+const invariants = spawnSync(process.execPath, [`${root}scripts/invariants.ts`], { cwd: root, stdio: 'inherit' })
+console.log(`${invariants.status === 0 ? 'ok  ' : 'FAIL'} invariants of docs/sync.md`)
+failed ||= invariants.status !== 0
 process.exit(failed ? 1 : 0)

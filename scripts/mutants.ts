@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: code is quoted as it stands
 /**
  * `npm run mutants`: takes away one rule of the sync core at a time and shows that a test notices. Exits 1 when one goes unnoticed.
  *
@@ -8,6 +9,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 
 interface Mutant {
   readonly id: string
@@ -154,7 +156,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'what was asked under a former identity marks nothing',
     file: PUSH,
     find: 'return event.replicaId === state.replicaId ? looked(state, event, most) : read(state)',
-    replace: 'return looked({ ...state, question: state.question ?? { about: \'expected\', expected: 1 } }, event, most)',
+    replace: "return looked({ ...state, question: state.question ?? { about: 'expected', expected: 1 } }, event, most)",
     by: 'shared/sync/core/push.test.ts',
   },
   {
@@ -300,7 +302,6 @@ function judge(by: string, runs: number): string | undefined {
   })
   if (status === 0) return undefined
   const said = `${stderr}\n${stdout}`.split('\n').find((line) => /^seed |FAIL|Error/.test(line)) ?? `exit ${status}`
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of the terminal
   return said
     .replace(/\u001b\[[0-9;]*m/g, '')
     .trim()

@@ -81,7 +81,7 @@ test('R1: a snapshot that is cut off in the middle counts for nothing; the next 
   expect(await titles(second)).toEqual(['b', 'c', 'd', 'e'])
 })
 
-test('R2: the same messages twice give the same rows, and no change is announced for them', async () => {
+test('R2, A1: the same messages twice give the same rows, and no change is announced for them', async () => {
   const server = newServer()
   const replica = await newReplica(server, { tables: ['tasks'] })
   await loaded(replica)

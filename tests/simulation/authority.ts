@@ -7,10 +7,9 @@
 
 import { visibleRows } from '@hq/shared/domain/access.ts'
 import { derivedId } from '@hq/shared/domain/ids.ts'
-import { isTableName, type TableName, tables } from '@hq/shared/schema/tables.ts'
+import { isTableName, tables } from '@hq/shared/schema/tables.ts'
 import type { ShapeMessage, TextRow } from '@hq/shared/sync/core/pull.ts'
-import { clampHlc } from '@hq/shared/sync/hlc.ts'
-import { type ErrorBody, LIMITS, type Mutation, type Principal, type PushResult } from '@hq/shared/sync/protocol.ts'
+import type { ErrorBody, Mutation, Principal, PushResult } from '@hq/shared/sync/protocol.ts'
 import type { Clocks, Values } from '@hq/sync-server/mutations/merge.ts'
 import { type Entry, planMutation, Rejected } from '@hq/sync-server/mutations/plan.ts'
 import { otherMutation, sequence } from '@hq/sync-server/mutations/sequence.ts'
@@ -452,6 +451,3 @@ function uniqueness(rows: ReadonlyMap<string, Values>, { ops }: Entry): Rejected
     ? undefined
     : new Rejected('not_unique', 'There is such a stream already.')
 }
-
-/** The clock that the server will use for this one (H3). */
-export const clamped = (hlc: string, now: number): string => clampHlc(hlc, now, LIMITS.clockDriftMs)

@@ -254,21 +254,28 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
       })
     }
     const pause = pauseMs(stream.pace)
-    if (pause === 0) return send()
+    if (pause === 0) {
+      send()
+      return
+    }
     stream.pausing = true
     sleep(mine, pause, send)
   }
   const answered = (mine: Memory, table: SimTable, stream: Stream, answer: StreamAnswer): void => {
     const { generation } = stream
     if (answer.type === 'lost') {
-      if (answer.truncated) return failed(mine, table, stream, 'not JSON')
-      // As Electric's client and patientFetch do: the same question again.
-      return sleep(mine, backoffMs(2, random.next()), () => {
+      if (answer.truncated) {
+        failed(mine, table, stream, 'not JSON')
+        return
+      }
+      sleep(mine, backoffMs(2, random.next()), () => {
         if (stream.generation === generation) ask(mine, table, stream)
       })
+      return
     }
     if (answer.status === 401 || answer.status === 403 || answer.status === 400) {
-      return failed(mine, table, stream, `status ${answer.status}`, answer.status)
+      failed(mine, table, stream, `status ${answer.status}`, answer.status)
+      return
     }
     const mustRefetch: ShapeMessage = { headers: { control: 'must-refetch' } }
     const messages = answer.status === 409 ? [mustRefetch] : answer.messages
@@ -284,7 +291,8 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
     const [effect, ...rest] = effects
     if (!effect) {
       pulled(mine, table, stream, { type: 'applied' })
-      return ask(mine, table, stream)
+      ask(mine, table, stream)
+      return
     }
     const then = (): void => {
       if (mine.alive && stream.generation === generation) applyNext(mine, table, stream, rest)
@@ -293,19 +301,29 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
       case 'reached':
         options.trace?.(`reached ${table} ${effect.position}`)
         settled(mine, { type: 'reached', table, position: effect.position })
-        return then()
+        {
+          then()
+          return
+        }
       case 'started_over':
         settled(mine, { type: 'started_over', table })
-        return then()
-      case 'loaded':
-        return then()
-      case 'restart':
-        return restart(mine, table, stream, effect)
+        {
+          then()
+          return
+        }
+      case 'loaded': {
+        then()
+        return
+      }
+      case 'restart': {
+        restart(mine, table, stream, effect)
+        return
+      }
       case 'set_unauthorized':
       case 'wait_for_rights':
         throw new Error(`${effect.type} is no effect of an answer`)
-      default:
-        return job(mine, () => {
+      default: {
+        job(mine, () => {
           if (stream.generation !== generation) return
           // R3: a job may fail, and then nothing of it is kept.
           if (random.chance(0.01)) return failed(mine, table, stream, 'the database failed')
@@ -317,6 +335,8 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
           if ((effect.type === 'apply' || effect.type === 'swap') && effect.ack) acknowledged(mine, effect.ack)
           then()
         })
+        return
+      }
     }
   }
   const failed = (mine: Memory, table: SimTable, stream: Stream, reason: string, status?: number): void => {
@@ -361,15 +381,17 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
   }
   const settleEffect = (mine: Memory, effect: SettleEffect): void => {
     switch (effect.type) {
-      case 'refresh':
-        return refresh(mine, effect.table as SimTable)
+      case 'refresh': {
+        refresh(mine, effect.table as SimTable)
+        return
+      }
       case 'watch':
         scheduler.at(effect.afterMs, () => {
           if (mine.alive) settled(mine, { type: 'looked' })
         })
         return
-      case 'settle':
-        return job(mine, () => {
+      case 'settle': {
+        job(mine, () => {
           const before = current()
           event({ type: 'settle', replicaId: effect.replicaId, upto: effect.upto })
           const left = new Set(current().outbox.map(({ mutationId }) => mutationId))
@@ -377,6 +399,8 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
           if (ended.length > 0) options.onSettled(ended, before.replicaId)
           settled(mine, { type: 'settled', replicaId: effect.replicaId, upto: effect.upto })
         })
+        return
+      }
     }
   }
   const acknowledged = (mine: Memory, ack: BatchAck): void => {
@@ -439,14 +463,16 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
   }
   const pushEffect = (mine: Memory, effect: PushEffect): void => {
     switch (effect.type) {
-      case 'read':
-        return job(mine, () => {
+      case 'read': {
+        job(mine, () => {
           mine.batch = current()
             .outbox.filter(({ state, seq }) => state === 'pending' && seq > 0)
             .slice(0, effect.most)
           const { replicaId } = current()
           hear(mine, { type: 'read', replicaId, first: mine.batch[0]?.seq ?? 0, count: mine.batch.length })
         })
+        return
+      }
       case 'send': {
         const { replicaId } = mine.push
         const batch = mine.batch.map((entry) => toMutation(entry, options.actor))
@@ -468,27 +494,37 @@ export function createDevice(options: DeviceOptions, from?: Disk): Device {
         })
         return
       }
-      case 'look':
-        return job(mine, () => {
+      case 'look': {
+        job(mine, () => {
           const held = current().outbox.some(({ seq, state }) => seq === effect.seq && state !== 'rejected')
           hear(mine, { type: 'looked', replicaId: current().replicaId, next: current().next, held })
         })
-      case 'accept':
-        return job(mine, () => {
+        return
+      }
+      case 'accept': {
+        job(mine, () => {
           event(effect)
           if (effect.replicaId === mine.replicaId) settled(mine, { type: 'applied', seqs: new Set(effect.applied) })
           hear(mine, { type: 'stored' })
         })
-      case 'realign':
-        return job(mine, () => {
+        return
+      }
+      case 'realign': {
+        job(mine, () => {
           event(effect)
           if (effect.replicaId === mine.replicaId) settled(mine, { type: 'forgot' })
           hear(mine, { type: 'stored' })
         })
-      case 'renew':
-        return renew(mine, effect.reason)
-      case 'sleep':
-        return sleep(mine, sleepMs(effect, random), () => pushed(mine, { type: 'woke' }))
+        return
+      }
+      case 'renew': {
+        renew(mine, effect.reason)
+        return
+      }
+      case 'sleep': {
+        sleep(mine, sleepMs(effect, random), () => pushed(mine, { type: 'woke' }))
+        return
+      }
       case 'set_parked':
       case 'set_unauthorized':
       case 'log':

@@ -64,21 +64,32 @@ export function createWires(scheduler: Scheduler, authority: Authority): Wires {
 
       const arrive = (): void => {
         if (!open) return
-        if (down() || born !== generation) return finish(lost, 5)
+        if (down() || born !== generation) {
+          finish(lost, 5)
+          return
+        }
         const until = scheduler.now() + HOLD_MS
         const look = (): void => {
           if (!open) return
-          if (born !== generation) return finish(lost, 5)
+          if (born !== generation) {
+            finish(lost, 5)
+            return
+          }
           const refused = denial(request.replicaId)
           const blank = { handle: undefined, offset: '-1', messages: [], upToDate: false }
-          if (refused) return finish({ type: 'answer', status: refused.status, ...blank }, delay())
+          if (refused) {
+            finish({ type: 'answer', status: refused.status, ...blank }, delay())
+            return
+          }
           const timeOver = scheduler.now() >= until
           const asked = { ...request, live: request.live && !timeOver, principal: line.principal() }
           const answer = authority.shape(asked, random)
           if (!answer) return
           unsubscribe?.()
-          if (wrong())
-            return finish({ type: 'lost', truncated: random.chance(0.5) }, random.chance(0.2) ? WATCHDOG_MS : delay())
+          if (wrong()) {
+            finish({ type: 'lost', truncated: random.chance(0.5) }, random.chance(0.2) ? WATCHDOG_MS : delay())
+            return
+          }
           finish({ type: 'answer', ...answer }, delay())
           answeredOnce = true
         }

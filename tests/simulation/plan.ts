@@ -57,8 +57,7 @@ export function drawPlan(seed: number, steps: number): Plan {
 }
 
 function draw(random: Random, at: number, device: number): Action {
-  let left = random.next() * TOTAL
-  const kind = WEIGHTS.find(([, weight]) => (left -= weight) < 0)?.[0] ?? 'write'
+  const kind = weighted(random.next() * TOTAL)
   const dice = Array.from({ length: 6 }, () => random.next())
   const forMs = random.chance(0.2) ? random.below(60_000) : random.below(3_000)
   switch (kind) {
@@ -76,4 +75,13 @@ function draw(random: Random, at: number, device: number): Action {
     default:
       return { kind, at, device, dice }
   }
+}
+
+function weighted(at: number): Action['kind'] {
+  let left = at
+  for (const [kind, weight] of WEIGHTS) {
+    left -= weight
+    if (left < 0) return kind
+  }
+  return 'write'
 }

@@ -198,8 +198,10 @@ export function simulate(plan: Plan, limits: Limits = LIMITS_OF_RUN, trace?: Tra
     const { device, line } = node
     const later = (ms: number, what: () => void): void => void scheduler.at(ms, what)
     switch (action.kind) {
-      case 'write':
-        return write(node, action)
+      case 'write': {
+        write(node, action)
+        return
+      }
       case 'burst':
         for (let index = 0; index < 3 + 12 * (action.dice[1] ?? 0); index++) write(node, action, index)
         return
@@ -208,51 +210,81 @@ export function simulate(plan: Plan, limits: Limits = LIMITS_OF_RUN, trace?: Tra
         const rejected = device.state().outbox.find(({ state }) => state === 'rejected')
         if (!rejected) return
         givenUp.add(rejected.mutationId)
-        return device.discard(rejected.seq)
+        device.discard(rejected.seq)
+        return
       }
       case 'offline':
         line.online = false
-        return later(action.forMs, () => {
-          line.online = true
-          device.wake()
-        })
+        {
+          later(action.forMs, () => {
+            line.online = true
+            device.wake()
+          })
+          return
+        }
       case 'bad_network':
         line.trouble = action.probability
-        return later(action.forMs, () => {
-          line.trouble = 0
-        })
-      case 'crash':
-        return crash(node, action)
+        {
+          later(action.forMs, () => {
+            line.trouble = 0
+          })
+          return
+        }
+      case 'crash': {
+        crash(node, action)
+        return
+      }
       case 'clock':
         node.skewMs = action.skewMs
         return
       case 'sign_out':
         line.signedIn = false
-        return later(action.forMs, () => {
-          line.signedIn = true
-          device.wake()
-        })
+        {
+          later(action.forMs, () => {
+            line.signedIn = true
+            device.wake()
+          })
+          return
+        }
       case 'remove':
         line.removed = true
-        return later(action.forMs, () => {
-          line.removed = false
-          device.wake()
-        })
+        {
+          later(action.forMs, () => {
+            line.removed = false
+            device.wake()
+          })
+          return
+        }
       case 'demote':
         demoted.add(node.person)
-        return later(action.forMs, () => demoted.delete(node.person))
-      case 'clone':
-        return clone(node, action)
-      case 'rotate':
-        return authority.rotate(TABLES[Math.floor((action.dice[1] ?? 0) * TABLES.length)] ?? 'contacts')
-      case 'prune':
-        return authority.prune()
-      case 'backup':
-        return authority.backup()
-      case 'restore':
-        return restore()
-      case 'server_crash':
-        return wires.cut(action.forMs)
+        {
+          later(action.forMs, () => demoted.delete(node.person))
+          return
+        }
+      case 'clone': {
+        clone(node, action)
+        return
+      }
+      case 'rotate': {
+        authority.rotate(TABLES[Math.floor((action.dice[1] ?? 0) * TABLES.length)] ?? 'contacts')
+        return
+      }
+      case 'prune': {
+        authority.prune()
+        return
+      }
+      case 'backup': {
+        authority.backup()
+        return
+      }
+      case 'restore': {
+        restore()
+        return
+      }
+      case 'server_crash': {
+        wires.cut(action.forMs)
+        return
+      }
     }
   }
   const crash = (node: Node, action: Action & { kind: 'crash' }): void => {
