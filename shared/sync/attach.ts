@@ -20,7 +20,7 @@ const EXACT_TYPES = new Set(['bigint', 'numeric', 'double precision'])
 export const exactColumns = (table: TableSpec): string[] =>
   Object.entries(table.columns).flatMap(([name, { spec }]) => (EXACT_TYPES.has(spec.type) ? [name] : []))
 
-const columnsWith = (table: TableSpec, rule: MergeRule): string[] =>
+export const columnsWith = (table: TableSpec, rule: MergeRule): string[] =>
   Object.entries(table.columns).flatMap(([name, { spec }]) => (spec.merge === rule ? [name] : []))
 
 /** Columns that only the server writes: never sent. */

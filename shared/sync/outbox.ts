@@ -2,11 +2,13 @@
  * The outbox for people: what is pending, what was refused, what to do about it; and its copy for the case that the database is lost.
  *
  * P5 A refused mutation is kept until a person retries or discards it.
+ *    What is retried is the change, not its result: of a set only what was added and removed, a sum by what was added to it.
  * X1 `exportOutbox` of one database and `importOutbox` into another bring every mutation once, in order, as new mutations of the new identity.
  */
 import type { PGlite } from '@electric-sql/pglite'
 import { quote } from '../schema/sql.ts'
 import { isTableName, type TableName, tables } from '../schema/tables.ts'
+import { columnsWith } from './attach.ts'
 import type { OutboxEntry, OutboxState, Replica, Tx } from './contract.ts'
 import type { Actor, RejectionCode } from './protocol.ts'
 
@@ -103,25 +105,34 @@ export async function rewrite(tx: Tx, patches: EntryRow['patches'], edits: Edits
   for (const patch of patches) {
     const values: Record<string, unknown> = { ...patch.set, ...edits[patch.table]?.[patch.id] }
     const columns = columnsOf(patch.table, Object.keys(values))
+    const sums = columnsWith(tables[patch.table], 'increment')
+    const sets = columnsWith(tables[patch.table], 'add_remove')
     if (patch.op === 'insert') {
       const row = { ...patch.local, ...values }
       const all = columnsOf(patch.table, Object.keys(row))
       await tx.query(
-        `insert into ${quote(patch.table)} (${all}) select ${all} from jsonb_populate_record(null::${quote(patch.table)}, $1::jsonb)
+        `insert into ${quote(patch.table)} (${all}) select ${all
+          .split(', ')
+          .map((column) => `r.${column}`)
+          .join(', ')}
+         from (select $2::uuid as id) i left join ${quote(patch.table)} was on was.id = i.id, jsonb_populate_record(null::${quote(patch.table)},
+           $1::jsonb || sync.by_difference(to_jsonb(was), 'insert', $1::jsonb, '{}', $3, $4)) r
          on conflict (id) do update set ${all
            .split(', ')
            .map((column) => `${column} = excluded.${column}`)
            .join(', ')}`,
-        [JSON.stringify(row)],
+        [JSON.stringify(row), patch.id, sums, sets],
       )
     } else if (patch.op === 'delete') {
       await tx.query(`delete from ${quote(patch.table)} where id = $1`, [patch.id])
     } else {
       const assignments = columns.split(', ').map((column) => `${column} = r.${column}`)
       const found = await tx.query(
-        `update ${quote(patch.table)} t set ${assignments.join(', ')} from jsonb_populate_record(null::${quote(patch.table)}, $1::jsonb) r
-         where t.id = $2 returning t.id`,
-        [JSON.stringify(values), patch.id],
+        `update ${quote(patch.table)} t set ${assignments.join(', ')}
+         from ${quote(patch.table)} was, jsonb_populate_record(null::${quote(patch.table)},
+           $1::jsonb || sync.by_difference(to_jsonb(was), 'update', $1::jsonb, $3::jsonb, $4, $5)) r
+         where t.id = $2 and was.id = t.id returning t.id`,
+        [JSON.stringify(values), patch.id, JSON.stringify(patch.base), sums, sets],
       )
       if (found.length === 0)
         throw new Error(`The row ${patch.id} of ${patch.table} no longer exists, so the change cannot be made again.`)

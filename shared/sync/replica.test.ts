@@ -120,7 +120,7 @@ test('overlay equals fold(base, pending) of fold.ts after every step', async () 
       [id],
     )
     const patches = await replica.query<FoldablePatch>(
-      'select op, set, local from sync.patches where row_id = $1 order by seq',
+      'select table_name as table, op, set, base, local from sync.patches where row_id = $1 order by seq',
       [id],
     )
     expect(row?.row).toEqual(fold(base?.row ?? undefined, patches))
@@ -194,6 +194,29 @@ test('P5: a refusal undoes exactly its change, stays with its reason, and can be
   expect(server.row('tasks', id)?.['title']).toBe('good')
   expect(await replica.outbox()).toEqual([])
   expect(replica.status().rejected).toBe(0)
+})
+
+test('P5, O9: of a set, what was added and removed is shown over what others made of it, and is what is retried', async () => {
+  const server = newServer()
+  const replica = await newReplica(server)
+  const id = server.put('tasks', { id: randomUUID(), title: 'a', tags: '{a,b}' })
+  const tags = async () =>
+    (await replica.query<{ tags: string[] }>('select tags from tasks where id = $1', [id]))[0]?.tags
+  await until(() => taskOf(replica, id))
+  let refuse = true
+  server.faults.reject = () => (refuse ? { code: 'invalid', message: 'Not now.' } : undefined)
+  holdPushes(server)
+  await replica.write((tx) => tx.query('update tasks set tags = $2 where id = $1', [id, ['b', 'mine']]))
+  server.put('tasks', { id, title: 'theirs', tags: '{a,b,theirs}' })
+  await until(async () => (await taskOf(replica, id))?.['title'] === 'theirs')
+  expect(await tags()).toEqual(['b', 'theirs', 'mine'])
+  release(server)
+  await until(() => replica.status().rejected === 1 && replica.status().pending === 0, 'the refusal')
+  expect(await tags()).toEqual(['a', 'b', 'theirs'])
+  refuse = false
+  await replica.retry((await replica.outbox())[0]?.seq ?? 0)
+  await settled(replica)
+  expect(await tags()).toEqual(['b', 'theirs', 'mine'])
 })
 
 test('P5: a refused insert vanishes, survives a restart as a refusal, can be retried as it is, or discarded', async () => {

@@ -141,7 +141,7 @@ describe('whatever the order of arrival', () => {
         const first = arrive(interleaved(replicas, one))
         const second = arrive(interleaved(replicas, other))
         const tags = ({ row }: Outcome): string[] => [...(row['tags'] as string[])].sort()
-        const removed = new Set(todo.flat().map(({ remove }) => remove))
+        const removed = new Set<string | undefined>(todo.flat().map(({ remove }) => remove))
         const added = todo.flat().flatMap(({ add }) => add ?? [])
         const expected = [...new Set([...['a', 'b', 'c'].filter((tag) => !removed.has(tag)), ...added])].sort()
         expect([tags(first), tags(second)]).toEqual([expected, expected])

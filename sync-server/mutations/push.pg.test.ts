@@ -504,6 +504,41 @@ describe('merge', () => {
     })
   })
 
+  test('two sides tag one row: both stand, and nothing is a conflict; whose card moved later decides, silently', async () => {
+    const id = newId()
+    const now = Date.now()
+    const [mine, theirs] = [workspace.writer(member), workspace.writer(workspace.owner)]
+    await mine.apply({ patches: [task({ tags: ['a', 'b'], sort_order: '1' }, id)], at: now - 60_000 })
+    const base = { tags: ['a', 'b'], sort_order: '1' }
+    await mine.apply({
+      patches: [update('tasks', id, base, { tags: ['b', 'mine'], sort_order: '2' })],
+      at: now - 20_000,
+    })
+    await theirs.apply({
+      patches: [update('tasks', id, base, { tags: ['a', 'b', 'theirs'], sort_order: '3' })],
+      at: now - 30_000,
+    })
+    expect(await row('tasks', id)).toMatchObject({ tags: ['b', 'mine', 'theirs'], sort_order: 2 })
+    expect(await workspace.rows('select 1 from conflicts where row_id = $1', [id])).toEqual([])
+    const results = 'select 1 from mutation_results where replica_id = $1'
+    expect(await workspace.rows(results, [theirs.replicaId])).toEqual([])
+  })
+
+  test('two deletes that did not see one another: an undo that saw only its own leaves the row deleted', async () => {
+    const id = newId()
+    const [mine, theirs] = [workspace.writer(member), workspace.writer(workspace.owner)]
+    await mine.apply([task({}, id)])
+    const [early, late] = ['2026-01-01T10:00:00.000Z', '2026-01-01T11:00:00.000Z']
+    await mine.apply([update('tasks', id, { deleted_at: null }, { deleted_at: early })])
+    await theirs.apply([update('tasks', id, { deleted_at: null }, { deleted_at: late })])
+    for (const seen of [early, late])
+      await mine.apply([update('tasks', id, { deleted_at: seen }, { deleted_at: null })])
+    const [found] = await workspace.rows("select to_jsonb(deleted_at) #>> '{}' as at from tasks where id = $1", [id])
+    expect(found?.['at']).toBe('2026-01-01T11:00:00.000001+00:00')
+    await mine.apply([update('tasks', id, { deleted_at: found?.['at'] }, { deleted_at: null })])
+    expect((await row('tasks', id))?.['deleted_at']).toBeNull()
+  })
+
   test('big numbers keep every digit', async () => {
     const id = newId()
     const writer = workspace.writer(member)

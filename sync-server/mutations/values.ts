@@ -48,9 +48,10 @@ export function laterTime(a: string, b: string): string | undefined {
     return Number.isNaN(ms) ? undefined : BigInt(ms) * 1000n + BigInt(microseconds(time))
   })
   if (first === undefined || second === undefined) return undefined
-  const later = (first > second ? first : second) + 1n
-  const ms = new Date(Number(later / 1000n)).toISOString()
-  return `${ms.slice(0, -1)}${String(later % 1000n).padStart(3, '0')}Z`
+  let after = first + 1n
+  if (second > first) after = second + 1n
+  const ms = new Date(Number(after / 1000n)).toISOString()
+  return `${ms.slice(0, -1)}${String(after % 1000n).padStart(3, '0')}Z`
 }
 
 function canonicalNumber(text: string): string {
