@@ -102,7 +102,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       auth,
       authenticate: createAuthenticate(pool, auth),
       accessChanges,
-      replicas: createReplicas(pool, accessChanges),
+      replicas: createReplicas(pool, accessChanges, log),
       tenantId: tenant.id,
       get epoch() {
         return epoch
@@ -167,6 +167,8 @@ async function startSource(
     tables: replicatedTables(),
     logger,
     onRestored,
+    // What a slow reader holds of a snapshot is one piece of it.
+    chunkBytes: 2 * 1024 * 1024,
     ...options.shapes,
   })
   stops.push(() => engine.stop())

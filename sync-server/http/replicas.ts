@@ -4,13 +4,13 @@
  *  1. A replica belongs to whoever used it first (a person or a gateway); anybody else gets 403.
  *  2. A revoked replica gets 403 `revoked`; its outbox is then parked, not dropped.
  *  3. The database is asked once in 30 s per replica, and again when access changed (once for all requests that wait for it); `last_seen_at` moves
- *     at most once a minute, so that reading makes no stream of writes.
+ *     once a minute, half as often when there are many, and for all that are due together: each move is a change that every replica is sent.
  */
 import { isUuid } from '@hq/shared/domain/ids.ts'
 import type { Principal } from '@hq/shared/sync/protocol.ts'
 import type { Pool } from '../database/pool.ts'
 import { HttpError } from '../errors.ts'
-import type { AccessChanges } from './context.ts'
+import type { AccessChanges, Log } from './context.ts'
 
 export interface Replicas {
   /** Registers the replica at first sight, and throws unless `principal` may use it. */
@@ -19,10 +19,15 @@ export interface Replicas {
 
 const KNOWN_MS = 30_000
 const SEEN_MS = 60_000
+/** Many move more seldom, but often enough to be called active (features/sync/devices.ts). */
+const SEEN_MS_EACH = 500
+const MOST_SEEN_MS = 2 * SEEN_MS
+const GATHER_MS = 5_000
 
-export function createReplicas(pool: Pool, changes: AccessChanges): Replicas {
+export function createReplicas(pool: Pool, changes: AccessChanges, log: Log): Replicas {
   const known = new Map<string, { owner: string; until: number; loaded: Promise<void> }>()
   changes.subscribe(() => known.clear())
+  const seen = createSeen(pool, () => known.size, log)
 
   return {
     async check(principal, replicaId, label) {
@@ -36,7 +41,11 @@ export function createReplicas(pool: Pool, changes: AccessChanges): Replicas {
         return id
       }
       if (known.size > 20_000) known.clear()
-      const entry = { owner, until: Date.now() + KNOWN_MS, loaded: load(pool, principal, id, owner, label) }
+      const entry = {
+        owner,
+        until: Date.now() + KNOWN_MS,
+        loaded: load(pool, principal, id, owner, label, seen),
+      }
       known.set(id, entry)
       try {
         await entry.loaded
@@ -55,6 +64,7 @@ async function load(
   replicaId: string,
   owner: string,
   label: string | undefined,
+  seen: Seen,
 ): Promise<void> {
   const isPerson = principal.kind === 'person'
   await pool.query(
@@ -73,7 +83,7 @@ async function load(
     `select coalesce(person_id, gateway_id) as owner, tenant_id, revoked_at is not null as revoked,
             last_seen_at is null or last_seen_at < now() - make_interval(secs => $2) as stale
        from replicas where id = $1`,
-    [replicaId, SEEN_MS / 1000],
+    [replicaId, seen.everyMs() / 1000],
   )
   const row = rows[0]
   if (!row || row.tenant_id !== principal.tenant_id)
@@ -86,9 +96,39 @@ async function load(
       'revoked',
       'This device was removed from the workspace. What is not sent yet is kept on it; ask an admin to let it in again.',
     )
-  if (row.stale)
+  if (row.stale) seen.note(replicaId, label)
+}
+
+interface Seen {
+  /** How old `last_seen_at` may get. */
+  everyMs(): number
+  note(replicaId: string, label: string | undefined): void
+}
+
+function createSeen(pool: Pool, count: () => number, log: Log): Seen {
+  const due = new Map<string, string | null>()
+  let timer: NodeJS.Timeout | undefined
+  const write = async (): Promise<void> => {
+    const all = [...due]
+    due.clear()
     await pool.query(
-      'update replicas set last_seen_at = now(), updated_at = now(), label = coalesce($2, label) where id = $1',
-      [replicaId, label?.slice(0, 200) ?? null],
+      `update replicas r set last_seen_at = now(), updated_at = now(), label = coalesce(s.label, r.label)
+         from unnest($1::uuid[], $2::text[]) s (id, label) where r.id = s.id`,
+      [all.map(([id]) => id), all.map(([, label]) => label)],
     )
+  }
+  return {
+    everyMs: () => Math.min(MOST_SEEN_MS, Math.max(SEEN_MS, count() * SEEN_MS_EACH)),
+    note(replicaId, label) {
+      due.set(replicaId, label?.slice(0, 200) ?? due.get(replicaId) ?? null)
+      timer ??= setTimeout(() => {
+        timer = undefined
+        // They are noted again when they are asked about next.
+        write().catch((error: unknown) =>
+          log('debug', 'When devices were seen is not written.', { error: String(error) }),
+        )
+      }, GATHER_MS)
+      timer.unref()
+    },
+  }
 }

@@ -97,7 +97,11 @@ async function whileAllowed(
   changes: Pick<AccessChanges, 'subscribe'>,
   check: () => Promise<void>,
 ): Promise<ShapeResponse> {
+  // Not AbortSignal.any: its bookkeeping is the most expensive part of a request that is held, and thousands are.
   const ending = new AbortController()
+  const end = (): void => ending.abort(signal.reason)
+  signal.addEventListener('abort', end)
+  if (signal.aborted) end()
   let refused: HttpError | undefined
   let checking: Promise<void> = Promise.resolve()
   const unsubscribe = changes.subscribe(() => {
@@ -108,20 +112,24 @@ async function whileAllowed(
       ending.abort(error)
     })
   })
+  const over = (): void => {
+    signal.removeEventListener('abort', end)
+    unsubscribe()
+  }
   let isStreaming = false
   try {
-    const response = await answer(AbortSignal.any([signal, ending.signal]))
+    const response = await answer(ending.signal)
     // Rows that came together with the change wait for the verdict.
     await checking
     if (refused) throw refused
     if (!(response.body instanceof ReadableStream)) return response
     isStreaming = true
     const isEvents = response.headers['content-type']?.startsWith('text/event-stream') ?? false
-    return { ...response, body: streamUntil(response.body, isEvents, ending.signal, unsubscribe) }
+    return { ...response, body: streamUntil(response.body, isEvents, ending.signal, over) }
   } catch (error) {
     throw refused ?? error
   } finally {
-    if (!isStreaming) unsubscribe()
+    if (!isStreaming) over()
   }
 }
 

@@ -5,7 +5,9 @@
  *     for everything but shapes with each request. Gone: close 4401; somebody else: 4403.
  *  2. `cancel`, and the end of the socket, abort the request they belong to; nothing is answered then.
  *  3. A socket has at most 200 requests in flight; more are answered 429. A frame over the limit, or one that is no frame, closes the socket (4400).
- *  4. What a peer doesn't read is bounded: answers wait while `SEND_BUFFER` bytes are unsent, and a peer that reads nothing for a minute is cut off.
+ *  4. What a peer doesn't read is bounded: answers wait while `SEND_BUFFER` bytes are unsent, large ones are read from disk one after the other and only
+ *     when their turn has come, and a peer that reads nothing for a minute is cut off;
+ *     while all sockets together hold more than `ALL_BUFFERS`, after a quarter of that.
  *  5. A peer that is gone without a word is noticed by the server's own pings.
  */
 import type { IncomingMessage, Server } from 'node:http'
@@ -22,6 +24,7 @@ import {
 import { WebSocket, WebSocketServer } from 'ws'
 import { HttpError, knownError, unauthenticated } from '../errors.ts'
 import type { ShapeResponse } from '../shapes/protocol.ts'
+import { createTurns } from '../shapes/turns.ts'
 import type { Env, Services } from './context.ts'
 import { isOwnHost, isOwnOrigin, type Site } from './security.ts'
 import type { ServeShape } from './shape-route.ts'
@@ -29,8 +32,15 @@ import type { ServeShape } from './shape-route.ts'
 const MAX_IN_FLIGHT = 200
 const RECHECK_MS = 30_000
 const PING_MS = 30_000
-const SEND_BUFFER = 4 * 1024 * 1024
+const SEND_BUFFER = 1024 * 1024
+/** Large answers that are in memory as text at the same time, over all sockets. */
+const LARGE_AT_ONCE = 4
+/** Unsent over all sockets; beyond it nobody gets more than `FEW_BYTES` ahead of what it reads. */
+const ALL_BUFFERS = 64 * 1024 * 1024
+const FEW_BYTES = 64 * 1024
 const STUCK_MS = 60_000
+const STUCK_SHORT_MS = 15_000
+const LOOK_MS = 1_000
 /** A body of the largest size, quoted once more as a JSON string. */
 const MAX_FRAME = LIMITS.pushBytes * 2 + 64 * 1024
 
@@ -56,9 +66,10 @@ export function attachSyncSockets(server: Server, options: SyncSocketOptions): S
     clientTracking: true,
     handleProtocols: (offered) => (offered.has(SYNC_SUBPROTOCOL) ? SYNC_SUBPROTOCOL : false),
   })
+  const unsent = createUnsent(wss)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
-    upgrade(request, socket, head, wss, options).catch((error: unknown) => {
+    upgrade(request, socket, head, wss, options, unsent).catch((error: unknown) => {
       options.services.log('error', 'A WebSocket could not be opened.', { error: String(error) })
       socket.destroy()
     })
@@ -68,6 +79,7 @@ export function attachSyncSockets(server: Server, options: SyncSocketOptions): S
     close: () => {
       for (const client of wss.clients) client.close(CLOSE.shuttingDown, 'the server is stopping')
       wss.close()
+      unsent.stop()
     },
   }
 }
@@ -82,6 +94,7 @@ async function upgrade(
   head: Buffer,
   wss: WebSocketServer,
   options: SyncSocketOptions,
+  unsent: Unsent,
 ): Promise<void> {
   const { site, services } = options
   const path = (request.url ?? '').split('?')[0]
@@ -95,13 +108,21 @@ async function upgrade(
     // A browser sees the reason only after the upgrade: a refused upgrade looks like no network.
     if (!principal) return ws.close(CLOSE.unauthenticated, 'please sign in')
     if (ws.protocol !== SYNC_SUBPROTOCOL) return ws.close(CLOSE.protocol, `this server speaks ${SYNC_SUBPROTOCOL}`)
-    serve(ws, principal, headers, request.socket.remoteAddress ?? 'unknown', options)
+    serve(ws, principal, headers, request.socket.remoteAddress ?? 'unknown', options, unsent)
   })
 }
 
-function serve(ws: WebSocket, first: Principal, headers: Headers, address: string, options: SyncSocketOptions): void {
+function serve(
+  ws: WebSocket,
+  first: Principal,
+  headers: Headers,
+  address: string,
+  options: SyncSocketOptions,
+  unsent: Unsent,
+): void {
   const { services } = options
   const inFlight = new Map<number, AbortController>()
+  const turns = createTurns(1)
   let principal = first
   let alive = true
 
@@ -141,8 +162,13 @@ function serve(ws: WebSocket, first: Principal, headers: Headers, address: strin
         return known
       }
       const response = await respond(frame, caller, address, abort.signal, options)
-      await drained(ws)
-      if (!abort.signal.aborted) send(ws, { t: 'res', id: frame.id, ...response })
+      if (response.body instanceof ReadableStream) {
+        const { body } = response
+        await turns.run(() => sendLarge(ws, frame.id, { ...response, body }, abort.signal, unsent))
+      } else {
+        await drained(ws, unsent)
+        if (!abort.signal.aborted) sendAnswer(ws, frame.id, response, quoted(response.body))
+      }
     } finally {
       if (inFlight.get(frame.id) === abort) inFlight.delete(frame.id)
     }
@@ -161,11 +187,8 @@ function serve(ws: WebSocket, first: Principal, headers: Headers, address: strin
     }
     if (inFlight.has(frame.id)) return ws.close(CLOSE.protocol, 'a request id was used twice')
     if (inFlight.size >= MAX_IN_FLIGHT) {
-      return send(ws, {
-        t: 'res',
-        id: frame.id,
-        ...errorResponse(new HttpError(429, 'busy', `More than ${MAX_IN_FLIGHT} requests at once.`)),
-      })
+      const busy = errorResponse(new HttpError(429, 'busy', `More than ${MAX_IN_FLIGHT} requests at once.`))
+      return sendAnswer(ws, frame.id, busy, quoted(busy.body))
     }
     answer(frame).catch((error: unknown) =>
       services.log('error', 'A request over the WebSocket failed.', { error: String(error) }),
@@ -194,7 +217,7 @@ function readFrame(text: string): ClientFrame | undefined {
   }
 }
 
-type Answer = Omit<Extract<ServerFrame, { t: 'res' }>, 't' | 'id'>
+type Answer = Omit<ShapeResponse, 'body'> & { readonly body: ShapeResponse['body'] | string }
 
 async function respond(
   { method, path, headers, body }: ClientFrame & { t: 'req' },
@@ -209,9 +232,13 @@ async function respond(
     if (url.pathname === '/v1/shape') {
       // The bulk of all requests: no Request, no router.
       const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-      return await textOf(
-        await serveShape({ principal, method, search: url.searchParams, header: (name) => lower.get(name), signal }),
-      )
+      return await serveShape({
+        principal,
+        method,
+        search: url.searchParams,
+        header: (name) => lower.get(name),
+        signal,
+      })
     }
     const init: RequestInit = { method, headers: { ...headers, host: 'localhost' }, signal }
     if (body !== undefined && method !== 'GET') init.body = body
@@ -229,37 +256,101 @@ async function respond(
   }
 }
 
-const errorResponse = ({ status, body, headers }: HttpError): Answer => ({
+const errorResponse = ({ status, body, headers }: HttpError): Omit<Answer, 'body'> & { readonly body: string } => ({
   status,
   headers: { 'content-type': 'application/json', ...headers },
   body: JSON.stringify(body),
 })
 
-async function textOf({ status, headers, body }: ShapeResponse): Promise<Answer> {
-  const text =
-    body === null
-      ? ''
-      : body instanceof Uint8Array
-        ? Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
-        : await new Response(body).text()
-  return { status, headers: { ...headers }, body: text }
+const large = createTurns(LARGE_AT_ONCE)
+
+async function sendLarge(
+  ws: WebSocket,
+  id: number,
+  { body, ...rest }: Answer & { readonly body: ReadableStream<Uint8Array<ArrayBuffer>> },
+  signal: AbortSignal,
+  unsent: Unsent,
+): Promise<void> {
+  await drained(ws, unsent)
+  await large.run(async () => {
+    // Others may have been sent much meanwhile.
+    await drained(ws, unsent)
+    while (unsent.isTooMuch() && ws.readyState === WebSocket.OPEN) await new Promise((later) => setTimeout(later, 20))
+    if (signal.aborted) return body.cancel()
+    const text = await new Response(body).text()
+    if (!signal.aborted) sendAnswer(ws, id, rest, JSON.stringify(text))
+    unsent.watch(ws)
+  })
+}
+
+/** A change that a thousand sockets get is quoted once; larger bodies are not kept twice. */
+const QUOTED_BYTES = 64 * 1024
+const alreadyQuoted = new WeakMap<Uint8Array, string>()
+
+/** A body as a JSON string. */
+function quoted(body: Uint8Array<ArrayBuffer> | string | null): string {
+  if (body === null || typeof body === 'string') return JSON.stringify(body ?? '')
+  const known = alreadyQuoted.get(body)
+  if (known !== undefined) return known
+  const text = JSON.stringify(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
+  if (body.byteLength <= QUOTED_BYTES) alreadyQuoted.set(body, text)
+  return text
+}
+
+const sendAnswer = (
+  ws: WebSocket,
+  id: number,
+  { status, headers }: Pick<Answer, 'status' | 'headers'>,
+  body: string,
+): void => {
+  if (ws.readyState !== WebSocket.OPEN) return
+  ws.send(`{"t":"res","id":${id},"status":${status},"headers":${JSON.stringify(headers)},"body":${body}}`)
 }
 
 const send = (ws: WebSocket, frame: ServerFrame): void => {
   if (ws.readyState === WebSocket.OPEN) ws.send(JSON.stringify(frame))
 }
 
-/** Waits until the peer has read most of what it was sent (4). */
-async function drained(ws: WebSocket): Promise<void> {
-  let least = ws.bufferedAmount
-  let since = Date.now()
-  while (ws.readyState === WebSocket.OPEN && ws.bufferedAmount > SEND_BUFFER) {
-    if (ws.bufferedAmount < least) {
-      least = ws.bufferedAmount
-      since = Date.now()
-    } else if (Date.now() - since > STUCK_MS) {
-      ws.terminate()
+/** What was sent over all sockets and has not been read (4). */
+interface Unsent {
+  isTooMuch(): boolean
+  watch(ws: WebSocket): void
+}
+
+/** Looks now and then at who has something unread; who does not get on with it is cut off, sooner while memory is short. */
+function createUnsent(wss: WebSocketServer): Unsent & { stop(): void } {
+  const unread = new Map<WebSocket, { bytes: number; since: number }>()
+  const total = (): number => {
+    let sum = 0
+    for (const ws of unread.keys()) sum += ws.bufferedAmount
+    return sum
+  }
+  const look = (): void => {
+    const limit = total() > ALL_BUFFERS ? STUCK_SHORT_MS : STUCK_MS
+    for (const [ws, last] of unread) {
+      const bytes = ws.bufferedAmount
+      if (bytes === 0 || !wss.clients.has(ws)) unread.delete(ws)
+      else if (bytes !== last.bytes) Object.assign(last, { bytes, since: Date.now() })
+      else if (Date.now() - last.since > limit) ws.terminate()
     }
+  }
+  const looking = setInterval(look, LOOK_MS)
+  looking.unref()
+  return {
+    isTooMuch: () => total() > ALL_BUFFERS,
+    watch(ws) {
+      if (ws.bufferedAmount > 0 && !unread.has(ws)) unread.set(ws, { bytes: ws.bufferedAmount, since: Date.now() })
+    },
+    stop: () => clearInterval(looking),
+  }
+}
+
+/** Waits until the peer has read most of what it was sent (4). */
+async function drained(ws: WebSocket, unsent: Unsent): Promise<void> {
+  for (;;) {
+    unsent.watch(ws)
+    if (ws.readyState !== WebSocket.OPEN || ws.bufferedAmount <= FEW_BYTES) return
+    if (ws.bufferedAmount <= SEND_BUFFER && !unsent.isTooMuch()) return
     await new Promise((later) => setTimeout(later, 20))
   }
 }

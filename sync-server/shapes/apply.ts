@@ -216,7 +216,7 @@ export const createApplier = (options: ApplierOptions) => {
     for (const [shape, end] of collected.ends) {
       if (shape.state === 'dead') continue
       shape.end = end
-      shape.events.emit('change')
+      shape.changes.tell()
     }
     onCommit()
   }

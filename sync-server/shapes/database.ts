@@ -8,6 +8,7 @@
 import pg from 'pg'
 import type { Queryable } from './catalog.ts'
 import type { Logger } from './protocol.ts'
+import { createTurns } from './turns.ts'
 
 export const WIRE_SETTINGS = [
   'bytea_output=hex',
@@ -42,6 +43,23 @@ export const clientConfig = (base: pg.ClientConfig, settings: readonly string[])
   types: RAW_TEXT as unknown as pg.CustomTypesConfig,
 })
 
+const withClient = async <T>(pool: pg.Pool, work: (session: Session) => Promise<T>): Promise<T> => {
+  const client = await pool.connect()
+  let broken = true
+  try {
+    const result = await work(toSession(client))
+    broken = false
+    return result
+  } finally {
+    if (broken)
+      broken = await client.query('rollback').then(
+        () => false,
+        () => true,
+      )
+    client.release(broken)
+  }
+}
+
 const toSession = (client: pg.ClientBase): Session => ({
   async query(text, values) {
     const result = await client.query<string[]>({
@@ -74,25 +92,12 @@ export const openDatabase = (base: pg.ClientConfig, connections: number, logger:
   pool.on('connect', (client) => {
     client.on('error', (error) => logger.debug('a database connection ended', { reason: error.message }))
   })
+  // The pool's time limit is for connecting; to wait for one of its connections may take as long as it takes.
+  const turns = createTurns(connections)
   let version: Promise<number> | undefined
 
   const database: Database = {
-    async session(work) {
-      const client = await pool.connect()
-      let broken = true
-      try {
-        const result = await work(toSession(client))
-        broken = false
-        return result
-      } finally {
-        if (broken)
-          broken = await client.query('rollback').then(
-            () => false,
-            () => true,
-          )
-        client.release(broken)
-      }
-    },
+    session: (work) => turns.run(() => withClient(pool, work)),
     query: (text, values) => database.session((session) => session.query(text, values)),
     script: (...statements) => database.session((session) => session.script(...statements)),
     serverVersion() {

@@ -94,6 +94,7 @@ export interface Engine {
 
 const MIB = 1024 * 1024
 const DAY = 86_400_000
+const CONNECTIONS = 4
 const QUEUE_HIGH = 12 * MIB
 const QUEUE_LOW = 4 * MIB
 const SYNC_MS = 100
@@ -120,7 +121,7 @@ export const createEngine = (options: EngineOptions): Engine => {
 
   const run = () => {
     const store = openStore(options.dataDir)
-    const database = openDatabase(config, options.connections ?? 4, logger)
+    const database = openDatabase(config, options.connections ?? CONNECTIONS, logger)
     // Of its own, so that snapshots can't keep changes waiting.
     const evaluation = openDatabase(config, 1, logger)
     const shapes = createShapes()
@@ -137,6 +138,8 @@ export const createEngine = (options: EngineOptions): Engine => {
       shapes,
       logger,
       chunkBytes: options.chunkBytes ?? 10 * MIB,
+      // One connection is left for the catalog.
+      snapshotsAtOnce: Math.max(1, (options.connections ?? CONNECTIONS) - 1),
       isPublished: (table) => published?.has(quoteTable(table)) ?? true,
       streaming: () => streaming.promise,
       recentTransactions: () => recent,

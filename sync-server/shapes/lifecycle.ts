@@ -37,6 +37,7 @@ import { rawKeyOf } from './request.ts'
 import { type Generation, newest, type Shape, type Shapes, sees, type Visibility } from './shapes.ts'
 import { chunkFile, removeChunks, TableChanged, takeSnapshot } from './snapshot.ts'
 import type { Store } from './store.ts'
+import { createTurns } from './turns.ts'
 
 export interface LifecycleOptions {
   readonly database: Database
@@ -44,6 +45,8 @@ export interface LifecycleOptions {
   readonly shapes: Shapes
   readonly logger: Logger
   readonly chunkBytes: number
+  /** Snapshots that are taken at the same time. */
+  readonly snapshotsAtOnce: number
   /** False: the stream does not carry changes of this table. */
   readonly isPublished: (table: TableName) => boolean
   /** Resolves when the stream has begun, so that no change can be missed from then on. */
@@ -72,6 +75,9 @@ export const createLifecycle = (options: LifecycleOptions) => {
   const definitions = new Map<string, Definition>()
   const pending = new Map<string, Promise<Shape>>()
   const identities = new Map<number, Promise<void>>()
+  const turns = createTurns(options.snapshotsAtOnce)
+  /** Wait for their turn to take a snapshot. Until then they are not followed, so that nothing has to be kept for them. */
+  const queued = new WeakSet<Shape>()
 
   /** The living shape of a definition, a new one if need be. It may be `reserved` or `creating`. */
   const ensure = (wanted: Wanted): Promise<Shape> | Shape => {
@@ -136,9 +142,13 @@ export const createLifecycle = (options: LifecycleOptions) => {
    */
   const begin = (shape: Shape): Promise<void> => {
     if (shape.state === 'dead') return Promise.reject(new Retired())
-    if (shape.state === 'reserved') {
-      shape.state = 'creating'
-      shape.ready = fill(shape, [...options.recentTransactions()])
+    if (shape.state === 'reserved' && !queued.has(shape)) {
+      queued.add(shape)
+      shape.ready = turns.run(() => {
+        if (isDead(shape)) throw new Retired()
+        shape.state = 'creating'
+        return fill(shape, [...options.recentTransactions()])
+      })
       // Whoever waits sees the failure; nobody need be waiting.
       shape.ready.catch(() => undefined)
     }

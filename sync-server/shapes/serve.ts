@@ -24,7 +24,7 @@ import {
 } from './protocol.ts'
 import { createCache, readLog } from './reader.ts'
 import { readOptionalDefinition, readQuery, type ShapeQuery } from './request.ts'
-import { logEnd, newest, type Served, type Shape, type Shapes } from './shapes.ts'
+import { createListeners, logEnd, newest, type Served, type Shape, type Shapes } from './shapes.ts'
 import { chunkFile, readChunk } from './snapshot.ts'
 import { eventStream } from './sse.ts'
 import type { Store } from './store.ts'
@@ -52,6 +52,9 @@ const MAX_RETRIES = 5
 export const createServe = (options: ServeOptions) => {
   const { shapes, store, lifecycle, logger } = options
   const bodies = createCache<Uint8Array<ArrayBuffer>>(CACHE_BYTES)
+  /** Everybody who is held. */
+  const held = createListeners()
+  options.stopping.addEventListener('abort', held.tell)
 
   const handle = async (request: ShapeRequest): Promise<ShapeResponse> => {
     try {
@@ -219,18 +222,18 @@ export const createServe = (options: ServeOptions) => {
     new Promise((resolve) => {
       const done = (): void => {
         clearTimeout(timer)
-        shape.events.off('change', check)
+        shape.changes.delete(check)
+        held.delete(done)
         signal?.removeEventListener('abort', done)
-        options.stopping.removeEventListener('abort', done)
         resolve()
       }
       const check = (): void => {
         if (isDead(shape) || compareOffsets(after, logEnd(shape, generation)) < 0) done()
       }
       const timer = setTimeout(done, options.longPollMs)
-      shape.events.on('change', check)
+      shape.changes.add(check)
+      held.add(done)
       signal?.addEventListener('abort', done)
-      options.stopping.addEventListener('abort', done)
       if (signal?.aborted || options.stopping.aborted) done()
       else check()
     })

@@ -7,7 +7,6 @@
  *  2. At most one living shape has a definition's key; a new one gets new handles.
  *  3. A shape whose condition demands equalities is found by those values: other rows cost it nothing.
  */
-import { EventEmitter } from 'node:events'
 import type { Table } from './catalog.ts'
 import type { Definition } from './definition.ts'
 import { quoteTable } from './identifiers.ts'
@@ -67,8 +66,26 @@ export interface Shape {
   usedAt: number
   /** What the log holds since the newest generation began, about. */
   growth: { blocks: number; bytes: number }
-  /** Emits `change` when the log has grown or the shape is dead. */
-  readonly events: EventEmitter
+  /** Told when the log has grown or the shape is dead. */
+  readonly changes: Listeners
+}
+
+/** Coming and going cost the same for one listener and for thousands: an EventEmitter, or an AbortSignal, looks through all of them. */
+export interface Listeners {
+  add(listener: () => void): void
+  delete(listener: () => void): void
+  tell(): void
+}
+
+export const createListeners = (): Listeners => {
+  const all = new Set<() => void>()
+  return {
+    add: (listener) => void all.add(listener),
+    delete: (listener) => void all.delete(listener),
+    tell() {
+      for (const listener of [...all]) listener()
+    },
+  }
 }
 
 /** Whether a snapshot sees a transaction, given its 32-bit id. */
@@ -151,8 +168,6 @@ export const createShapes = (now: () => number = Date.now) => {
 
   return {
     create(id: number, definition: Definition, generations: readonly Generation[]): Shape {
-      const events = new EventEmitter()
-      events.setMaxListeners(0)
       const shape: Shape = {
         id,
         definition,
@@ -166,7 +181,7 @@ export const createShapes = (now: () => number = Date.now) => {
         end: undefined,
         usedAt: now(),
         growth: { blocks: 0, bytes: 0 },
-        events,
+        changes: createListeners(),
       }
       for (const generation of generations) addGeneration(shape, generation)
       byKey.set(definition.key, shape)
@@ -213,7 +228,7 @@ export const createShapes = (now: () => number = Date.now) => {
       const key = encoderKey(definition)
       const shared = encoders.get(key)
       if (shared && --shared.users === 0) encoders.delete(key)
-      shape.events.emit('change')
+      shape.changes.tell()
     },
 
     byHandle: (handle: string): Served | undefined => byHandle.get(handle),

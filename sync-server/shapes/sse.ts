@@ -34,11 +34,11 @@ export const eventStream = (
   const cleanUp = (): void => {
     isOver = true
     clearTimeout(lifetime)
-    shape.events.off('change', onChange)
+    shape.changes.delete(onChange)
     stopping.removeEventListener('abort', end)
     wake()
   }
-  shape.events.on('change', onChange)
+  shape.changes.add(onChange)
   const isDone = (): boolean => isOver || shape.state === 'dead'
 
   return new ReadableStream<Uint8Array<ArrayBuffer>>(
