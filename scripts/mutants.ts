@@ -133,7 +133,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: SETTLE,
     find: 'const needed = [...tables, PROGRESS_TABLE, ...(applied ? [] : [RESULTS_TABLE])]',
     replace: 'const needed = [...tables, ...(applied ? [] : [RESULTS_TABLE])]',
-    by: 'simulation',
+    by: 'shared/sync/core/settle.test.ts',
   },
   {
     id: 'W3',
@@ -302,8 +302,5 @@ function judge(by: string, runs: number): string | undefined {
   })
   if (status === 0) return undefined
   const said = `${stderr}\n${stdout}`.split('\n').find((line) => /^seed |FAIL|Error/.test(line)) ?? `exit ${status}`
-  return said
-    .replace(/\u001b\[[0-9;]*m/g, '')
-    .trim()
-    .slice(0, 150)
+  return stripVTControlCharacters(said).trim().slice(0, 150)
 }
