@@ -359,10 +359,11 @@ create function sync.accept(upto bigint, under uuid) returns void language sql a
     where r.replica_id = under and o.state = 'pending' and o.seq > 0 and o.seq <= upto
 $$;
 
--- The server expects `expected` next: what is below it has been taken, the rest has not (any more).
+-- The server expects `expected` next: what is below it has been taken, the rest has not (any more), whatever it acknowledged before it was restored.
 create function sync.realign(expected bigint, under uuid) returns void language sql as $$
   update sync.outbox o set state = case when o.seq < expected then 'accepted' else 'pending' end from sync.replica r
-    where r.replica_id = under and o.state in ('pending', 'accepted') and o.seq > 0
+    where r.replica_id = under and o.state in ('pending', 'accepted') and o.seq > 0;
+  update sync.replica r set ack_seq = 0, ack_lsn = null, ack_mutation = null where r.replica_id = under and r.ack_seq >= expected
 $$;
 
 -- Applies what came from shapes:

@@ -14,6 +14,7 @@
  * O5 What the server sends for a row with pending changes goes below them, never over them.
  * O6 Numbers have no gaps, and an entry leaves the outbox only settled, or because a person gave it up.
  * O7 Acknowledgements that are fetched anew replace what was known: what they don't cover is pending again (the server may have been restored).
+ *    So does a server that expects a number which it had acknowledged.
  * O8 A transaction leaves one patch per row, and none for a row that is in the end what it was: that row shows the server's version again.
  * O9 What a patch does to a column merged by differences it does to the server's version: `present + (set − base)`. A sum whose echo has come and whose
  *    mutation is not settled yet counts twice for that moment; a set does not (D4).
@@ -138,8 +139,9 @@ export function overlay(state: Overlay, event: OverlayEvent): Overlay {
       )
     case 'realign':
       if (event.replicaId !== state.replicaId) return state
-      return withStates(state, (entry) =>
-        entry.state === 'rejected' ? 'rejected' : entry.seq < event.expected ? 'accepted' : 'pending',
+      return withStates(
+        { ...state, ack: state.ack && state.ack.seq >= event.expected ? undefined : state.ack },
+        (entry) => (entry.state === 'rejected' ? 'rejected' : entry.seq < event.expected ? 'accepted' : 'pending'),
       )
     case 'settle':
       return event.replicaId === state.replicaId ? settled(state, event.upto) : state
