@@ -8,6 +8,7 @@
  * | `HQ_SERVER_URL` (or `HQ_SERVER`) | from registration | address of the server |
  * | `HQ_REGISTRATION_TOKEN` | | single-use token, for a gateway on another machine |
  * | `HQ_GATEWAY_SLUG`, `HQ_GATEWAY_LABEL` | host name | what it is called when it registers |
+ * | `HQ_SYNC` | `websocket` | how it hears of changes: `websocket` (one connection for all tables), or over plain HTTP, through proxies that know nothing else, `long-poll` or `sse` |
  * | `HQ_TEMPLATES` | `templates/` of the project | folder of agent templates |
  */
 import { constants } from 'node:fs'
@@ -23,11 +24,15 @@ export interface GatewayConfig {
   readonly registrationToken: string | undefined
   readonly slug: string
   readonly label: string
+  readonly sync: SyncTransport
 }
+
+export type SyncTransport = (typeof SYNC_TRANSPORTS)[number]
+const SYNC_TRANSPORTS = ['websocket', 'long-poll', 'sse'] as const
 
 /** Something a person has to put right before the gateway can run; `message` says what, why, and what next. */
 export class SetupError extends Error {
-  readonly code: 'home' | 'server_url' | 'not_registered' | 'registration_refused' | 'locked' | 'credentials'
+  readonly code: 'home' | 'sync' | 'server_url' | 'not_registered' | 'registration_refused' | 'locked' | 'credentials'
   constructor(code: SetupError['code'], message: string, options?: ErrorOptions) {
     super(message, options)
     this.name = 'SetupError'
@@ -50,7 +55,17 @@ export function readConfig(env: Environment): GatewayConfig {
     registrationToken: env['HQ_REGISTRATION_TOKEN'] || undefined,
     slug: toSlug(env['HQ_GATEWAY_SLUG'] || host),
     label: env['HQ_GATEWAY_LABEL'] || host || 'Gateway',
+    sync: checkSync(env['HQ_SYNC'] || 'websocket'),
   }
+}
+
+function checkSync(text: string): SyncTransport {
+  const known = SYNC_TRANSPORTS.find((name) => name === text)
+  if (known) return known
+  throw new SetupError(
+    'sync',
+    `HQ_SYNC is "${text}". It can be ${SYNC_TRANSPORTS.join(', ')}; leave it out for websocket.`,
+  )
 }
 
 /** An address without a path, such as `https://hq.example.com`. */

@@ -128,6 +128,27 @@ async function openReplica(
   undo: { name: string; run: () => unknown }[],
 ): Promise<Replica> {
   const headers = { authorization: `Bearer ${credentials.token}` }
+  const common = {
+    directory: join(config.home, 'replica'),
+    seed: SEED,
+    migrations,
+    identity: { kind: 'gateway' as const, ownerId: credentials.gateway_id, tenantId: credentials.tenant_id },
+    serverUrl: credentials.url,
+  }
+  if (config.sync !== 'websocket') {
+    const withToken = (input: string, init?: RequestInit): Promise<Response> => {
+      const all = new Headers(init?.headers)
+      all.set('authorization', headers.authorization)
+      return fetch(input, { ...init, headers: all })
+    }
+    const replica = await openNodeReplica({
+      ...common,
+      environment: { now: Date.now, randomUuid: randomUUID, fetch: withToken, log },
+      liveSse: config.sync === 'sse',
+    })
+    undo.push({ name: 'replica', run: () => replica.close() })
+    return replica
+  }
   const transport = createMultiplexer({
     url: `${credentials.url.replace(/^http/, 'ws')}/v1/sync`,
     openSocket: (url, protocol) =>
@@ -139,11 +160,7 @@ async function openReplica(
   })
   undo.push({ name: 'connection', run: () => transport.close() })
   const replica = await openNodeReplica({
-    directory: join(config.home, 'replica'),
-    seed: SEED,
-    migrations,
-    identity: { kind: 'gateway', ownerId: credentials.gateway_id, tenantId: credentials.tenant_id },
-    serverUrl: credentials.url,
+    ...common,
     environment: { now: Date.now, randomUuid: randomUUID, fetch: transport.fetch, log },
     transport,
   })

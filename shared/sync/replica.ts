@@ -48,6 +48,11 @@ export interface OpenOptions {
   readonly environment: ReplicaEnvironment
   /** Of the transport behind `environment.fetch`, when it has a connection of its own: the multiplexer itself. */
   readonly transport?: TransportSignals
+  /**
+   * Changes come by server-sent events, one response per table, instead of by long polls. Only with a `fetch` that hands on a body as it comes: plain HTTP,
+   * not the multiplexer; in a browser only over HTTP/2, because each table holds a connection.
+   */
+  readonly liveSse?: boolean
   /** Default: all that this kind of replica sees. The two tables of acknowledgement are always among them. */
   readonly tables?: readonly TableName[]
   /**
@@ -291,6 +296,7 @@ export async function openReplica(options: OpenOptions): Promise<Replica> {
         link,
         applier,
         log,
+        liveSse: options.liveSse,
         onPosition: (name, position) => settler.reached(name, position),
         onStartedOver: (name) => settler.startedOver(name),
         onProgress: (_name, rows) => {

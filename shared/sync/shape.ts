@@ -14,7 +14,7 @@ import type { ReplicaEnvironment } from './contract.ts'
 import { newPace, paced, pauseMs } from './core/pace.ts'
 import { newPull, type Place, type PullEffect, type PullEvent, pull, type ShapeMessage } from './core/pull.ts'
 import { backoffMs, type Link } from './link.ts'
-import { createWire } from './wire.ts'
+import { createWire, isStream } from './wire.ts'
 
 export interface ShapeReader {
   /** Asks for an up-to-date answer at once instead of waiting in the running long poll. */
@@ -30,6 +30,7 @@ export interface ShapeReaderOptions {
   readonly link: Link
   readonly applier: Applier
   readonly log: ReplicaEnvironment['log']
+  readonly liveSse?: boolean | undefined
   /** The shape has brought everything up to here. */
   readonly onPosition: (table: TableName, position: bigint) => void
   /** The stream begins anew: where it stood no longer counts. */
@@ -107,19 +108,22 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         params: { table, replica: 'full', replica_id: options.replicaId(), stream: crypto.randomUUID() },
         ...(stored && { offset: stored.offset as `${number}_${number}`, handle: stored.handle }),
         signal,
+        liveSse: options.liveSse ?? false,
         backoffOptions: { initialDelay: 250, maxDelay: 15_000, multiplier: 2 },
         fetchClient: async (input, init) => {
           await pause(pauseMs(pace), signal)
           const asked = performance.now()
           const response = await patientFetch(link, input.toString(), init)
           const { searchParams } = new URL(input.toString())
-          pace = paced(pace, {
-            offset: searchParams.get('offset'),
-            live: searchParams.has('live'),
-            status: response.status,
-            reached: response.headers.get('electric-offset'),
-            tookMs: performance.now() - asked,
-          })
+          // How a stream of events goes on is the client's to watch.
+          if (!isStream(response))
+            pace = paced(pace, {
+              offset: searchParams.get('offset'),
+              live: searchParams.has('live'),
+              status: response.status,
+              reached: response.headers.get('electric-offset'),
+              tookMs: performance.now() - asked,
+            })
           schema = response.headers.get('electric-schema') ?? schema
           return wire.withoutRows(response)
         },

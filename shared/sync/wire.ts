@@ -25,15 +25,26 @@ const KEPT = 8
 const UNUSABLE = (): Response =>
   Response.json({ message: 'The answer has no messages in it, although at least one belongs there.' }, { status: 502 })
 
+export const isStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') ?? false
+
+/** The client turns values into the types that the schema names; of an empty one it knows none. */
+function withoutSchema(response: Response, body: ReadableStream | null = response.body): Response {
+  if (!response.headers.has('electric-schema')) return response
+  const headers = new Headers(response.headers)
+  headers.set('electric-schema', '{}')
+  return new Response(body, { status: response.status, statusText: response.statusText, headers })
+}
+
 export function createWire(): Wire {
   const batches = new Map<number, readonly ShapeMessage[]>()
   let next = 1
 
   return {
     async withoutRows(response) {
-      if (response.status !== 200) return response
-      const headers = new Headers(response.headers)
-      if (headers.has('electric-schema')) headers.set('electric-schema', '{}')
+      // A stream of events is read by the client as it comes; without a schema it leaves the values alone (R7).
+      if (response.status !== 200 || isStream(response)) return withoutSchema(response)
+      const { headers } = withoutSchema(response, null)
       const text = await response.text()
       const messages: unknown = JSON.parse(text)
       if (!Array.isArray(messages) || messages.length === 0) return UNUSABLE()
@@ -47,7 +58,7 @@ export function createWire(): Wire {
     take(delivered) {
       const first = delivered[0]
       const batch = first && 'batch' in first.headers ? Number(first.headers.batch) : undefined
-      // Only the client's own message (must-refetch after a 409) comes without a batch.
+      // Only the client's own message (must-refetch after a 409) and a stream of events come without a batch.
       if (batch === undefined) return delivered as readonly ShapeMessage[]
       const messages = batches.get(batch)
       if (!messages) throw new Error(`The rows of answer ${batch} are no longer here`)
