@@ -122,7 +122,7 @@ test('a passing failure is tried again with the rows kept; a wrong statement is 
   expect(query.snapshot().rows).toEqual([{ id: 2 }])
   const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined)
   live.changed('all')
-  await vi.advanceTimersByTimeAsync(60)
+  await vi.advanceTimersByTimeAsync(400)
   await database.fail(Object.assign(new Error('no such column'), { code: 'sql' }))
   expect(query.snapshot()).toMatchObject({ rows: [{ id: 2 }], error: { message: 'no such column' } })
   await vi.advanceTimersByTimeAsync(10_000)
@@ -138,4 +138,18 @@ test('equality goes deep, and tells arrays from objects', () => {
   expect(deepEqual(new Date(5), new Date(5))).toBe(true)
   const before = [{ n: 1 }, { n: 2 }]
   expect(shareRows(before, [{ n: 1 }])[0]).toBe(before[0])
+})
+
+test('L5: a query that took long rests as long before it runs again, however much changes', async () => {
+  const database = source()
+  const live = new LiveQueries(database, { interval: 60 })
+  live.get('select 1', [], ['tasks']).subscribe(() => undefined)
+  live.changed(['tasks'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  await database.answer([{ id: 1 }])
+  live.changed(['tasks'])
+  await vi.advanceTimersByTimeAsync(990)
+  expect(database.asked).toHaveLength(0)
+  await vi.advanceTimersByTimeAsync(20)
+  expect(database.asked).toHaveLength(1)
 })

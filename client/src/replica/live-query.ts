@@ -5,6 +5,7 @@
  * L2 It runs again at most every `interval` ms, and once more after the last change (no change is missed).
  * L3 Rows that did not change keep their identity, and so does the array when nothing changed: memoised components stay put.
  * L4 Nobody listening: it does not run. It is forgotten some time after the last listener left, and until then answers at once.
+ * L5 A query that takes long rests as long as it took, so that it never has the database to itself.
  */
 import type { TableName } from '@hq/shared/schema/tables.ts'
 import type { SqlValue } from '@hq/shared/sync/contract.ts'
@@ -95,6 +96,7 @@ class Entry implements LiveQuery<unknown> {
   #failures = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #lastStart = Number.NEGATIVE_INFINITY
+  #took = 0
   onIdle: (entry: Entry) => void = () => undefined
   forget: ReturnType<typeof setTimeout> | undefined
 
@@ -133,7 +135,8 @@ class Entry implements LiveQuery<unknown> {
 
   #schedule(): void {
     if (!this.#stale || this.#running || this.#timer !== undefined || !this.watched) return
-    const pause = this.#failures > 0 ? Math.min(5_000, 100 * 2 ** this.#failures) : this.#interval
+    const pause =
+      this.#failures > 0 ? Math.min(5_000, 100 * 2 ** this.#failures) : Math.max(this.#interval, 2 * this.#took)
     const wait = this.#lastStart + pause - performance.now()
     if (wait <= 0) void this.#execute()
     else {
@@ -163,6 +166,7 @@ class Entry implements LiveQuery<unknown> {
       if (isSqlError(error))
         console.error('A screen asked the local database something it cannot answer.', this.key, error)
     } finally {
+      this.#took = performance.now() - this.#lastStart
       this.#running = false
       this.#schedule()
     }

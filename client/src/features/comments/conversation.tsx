@@ -47,7 +47,7 @@ export function Conversation(props: ConversationProps) {
   const [limit, setLimit] = useState(PAGE)
   const comments = useRows<Comment>(COMMENTS, [entityId, limit + 1], { tables: ['comments'] })
   const audit = useRows<AuditRow>(AUDIT, [entityId, limit + 1], { tables: ['audit_log', 'entity_links'] })
-  const marks = useRowMarks('comments')
+  const marks = useRowMarks('comments', comments.rows)
   const more = comments.rows.length > limit || audit.rows.length > limit
 
   const remove = useCallback(

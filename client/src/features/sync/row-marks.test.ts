@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto'
+import { createFakeServer } from '@hq/shared/sync/testing/fake-server.ts'
+import { openDatabase, openTestReplica, TENANT } from '@hq/shared/sync/testing/harness.ts'
 import { expect, test } from 'vitest'
-import { type ConflictRow, marksOf, nextDue, QUIET_MS, type WaitingRow } from './row-marks.ts'
+import { type ConflictRow, marksOf, nextDue, QUIET_MS, WAITING, type WaitingRow } from './row-marks.ts'
 
 const NOW = Date.parse('2026-12-01T10:00:00.000Z')
 const waiting = (row_id: string, ageMs: number, more: Partial<WaitingRow> = {}): WaitingRow => ({
@@ -43,4 +46,22 @@ test('refused before changed twice before waiting (M2), and only rows of the tab
 test('the mark of an unchanged row is the same object (M3)', () => {
   const rows = [waiting('a', 5_000)]
   expect(marksOf('tasks', rows, [], NOW).get('a')).toBe(marksOf('tasks', [...rows], [], NOW + 9).get('a'))
+})
+
+test('M4: with thousands of changes waiting, the rows of a screen are looked up by the index, and only they', async () => {
+  const server = createFakeServer({ tenantId: TENANT })
+  server.faults.online = false
+  const db = await openDatabase()
+  const replica = await openTestReplica(server, { db })
+  const ids = Array.from({ length: 3_000 }, () => randomUUID())
+  const add = 'insert into tasks (id, tenant_id, title) select id, $2, $3 from unnest($1::uuid[]) id'
+  for (let from = 0; from < ids.length; from += 100)
+    await replica.write((tx) => tx.query(add, [ids.slice(from, from + 100), TENANT, 'x']))
+  await db.exec('analyze sync.patches; analyze sync.outbox')
+  const shown = [...ids.slice(1_000, 1_080), randomUUID()]
+  const rows = await replica.query<WaitingRow>(WAITING, ['tasks', shown])
+  expect(new Set(rows.map(({ row_id }) => row_id))).toEqual(new Set(shown.slice(0, 80)))
+  const plan = await replica.query(`explain ${WAITING.replace('$1', `'tasks'`).replace('$2', `'{${shown}}'`)}`)
+  expect(JSON.stringify(plan)).toContain('patches_row_idx')
+  await replica.close()
 })

@@ -4,6 +4,7 @@
  *  M1 Quiet is normal: what has waited for less than `QUIET_MS` has no mark, so that online nothing flickers.
  *  M2 One mark a row, the most urgent: refused, then changed in two places, then waiting.
  *  M3 A mark of an unchanged row is the same object, so that memoised rows of a long list stay put.
+ *  M4 Only rows that are asked for are looked up, by an index: tens of thousands of changes that wait cost a list no more than a few.
  */
 import type { TableName } from '@hq/shared/schema/tables.ts'
 import { useEffect, useMemo, useState } from 'react'
@@ -43,18 +44,22 @@ export interface ConflictRow {
 export const changeAnchor = (seq: number): string => `change-${seq}`
 export const conflictAnchor = (id: string): string => `conflict-${id}`
 
-const WAITING = `select p.table_name, p.row_id, bool_or(o.state = 'rejected') as rejected, min(o.created_at) as since,
+/** $1: the table, $2: ids of its rows (M4). */
+export const WAITING = `select p.table_name, p.row_id, bool_or(o.state = 'rejected') as rejected, min(o.created_at) as since,
     (array_agg(o.seq order by (o.state = 'rejected') desc, o.seq desc))[1]::int as seq,
     (array_agg(o.message order by (o.state = 'rejected') desc, o.seq desc))[1] as message
-  from sync.patches p join sync.outbox o using (seq) group by p.table_name, p.row_id`
-/** Nobody has more open ones that still means anything to them; the sync page counts all. */
+  from sync.patches p join sync.outbox o using (seq)
+  where p.table_name = $1 and p.row_id = any($2::uuid[]) group by p.table_name, p.row_id`
 const CONFLICTS = `select id, table_name, row_id, column_name from conflicts
-  where resolved_at is null and deleted_at is null order by created_at desc limit 2000`
+  where table_name = $1 and row_id = any($2::uuid[]) and resolved_at is null and deleted_at is null order by created_at desc`
 
-/** The marks of a table's rows, by id; rows without one are in sync. */
-export function useRowMarks(table: TableName): RowMarks {
-  const waiting = useRows<WaitingRow>(WAITING, undefined, { tables: ['sync'] }).rows
-  const conflicts = useRows<ConflictRow>(CONFLICTS, undefined, { tables: ['conflicts'] }).rows
+/** The marks of these rows of a table, by id; rows without one are in sync. Ask for what is on the screen. */
+export function useRowMarks(table: TableName, rows: readonly { readonly id: string }[]): RowMarks {
+  const key = rows.map(({ id }) => id).join(' ')
+  const params = useMemo(() => [table, key === '' ? [] : key.split(' ')], [table, key])
+  const enabled = key !== ''
+  const waiting = useRows<WaitingRow>(WAITING, params, { tables: ['sync'], enabled }).rows
+  const conflicts = useRows<ConflictRow>(CONFLICTS, params, { tables: ['conflicts'], enabled }).rows
   const [now, setNow] = useState(Date.now)
   const due = nextDue(waiting, now)
   useEffect(() => {
@@ -71,7 +76,7 @@ export function useRowMarks(table: TableName): RowMarks {
 }
 
 /** The mark of one row; undefined when it is in sync. */
-export const useRowMark = (table: TableName, id: string): RowMark | undefined => useRowMarks(table).get(id)
+export const useRowMark = (table: TableName, id: string): RowMark | undefined => useRowMarks(table, [{ id }]).get(id)
 
 /** When the first row that is too young for a mark gets one. Pure. */
 export function nextDue(waiting: readonly WaitingRow[], now: number): number | undefined {

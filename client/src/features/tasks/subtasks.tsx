@@ -46,7 +46,7 @@ const SUBTASKS = `select id, title, status, sort_order, due_date, assignee_type,
 export function Subtasks(props: { task: Task; directory: Directory; actions: TaskActions; now: number }) {
   const { task, directory, actions, now } = props
   const { rows } = useRows<Subtask>(SUBTASKS, [task.id], { tables: ['tasks'], keepPrevious: false })
-  const marks = useRowMarks('tasks')
+  const marks = useRowMarks('tasks', rows)
   const [adding, setAdding] = useState(false)
   const [text, setText] = useState('')
   const field = useRef<HTMLInputElement>(null)

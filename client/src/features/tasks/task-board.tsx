@@ -60,7 +60,6 @@ export function TaskBoard({
   const navigate = useNavigate()
   const context = useListContext(directory)
   const now = useNow()
-  const marks = useRowMarks('tasks')
   const [first, setFirst] = useState<Partial<Record<string, number>>>({})
   const columns = [
     useColumn(view, context, 'todo', first['todo'] ?? 0),
@@ -69,6 +68,10 @@ export function TaskBoard({
     useColumn(view, context, 'done', first['done'] ?? 0),
     useColumn(view, context, 'cancelled', first['cancelled'] ?? 0),
   ]
+  const marks = useRowMarks(
+    'tasks',
+    columns.flatMap((column) => column.rows),
+  )
   const shown = columns.filter((column) => view.status.length === 0 || view.status.includes(column.status))
   const onRange = useCallback((column: string, from: number) => {
     // Only when another block begins, so that scrolling draws nothing anew.

@@ -21,6 +21,8 @@ export type WindowRow = TaskRow & { readonly base: number }
 export interface TaskLines {
   readonly groups: readonly Group[]
   readonly lines: Lines
+  /** Those that have been read: around what is looked at. */
+  readonly rows: readonly TaskRow[]
   readonly rowAt: (position: number) => TaskRow | undefined
   readonly onRange: (first: number, last: number) => void
   /** All tasks of the view, in open and closed groups. */
@@ -65,6 +67,7 @@ export function useTaskLines(
   return {
     groups,
     lines,
+    rows,
     rowAt: useCallback((position: number) => rows[position - base], [rows, base]),
     onRange: useCallback((first: number, last: number) => setRange({ first, last }), []),
     total: groups.reduce((sum, group) => sum + group.count, 0),
