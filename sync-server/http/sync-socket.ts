@@ -32,6 +32,8 @@ import type { ServeShape } from './shape-route.ts'
 const MAX_IN_FLIGHT = 200
 const RECHECK_MS = 30_000
 const PING_MS = 30_000
+/** Requests of one socket that read a shape, and are not held. */
+const READ_AT_ONCE = 8
 const SEND_BUFFER = 1024 * 1024
 /** Large answers that are in memory as text at the same time, over all sockets. */
 const LARGE_AT_ONCE = 4
@@ -123,6 +125,7 @@ function serve(
   const { services } = options
   const inFlight = new Map<number, AbortController>()
   const turns = createTurns(1)
+  const reading = createTurns(READ_AT_ONCE)
   let principal = first
   let alive = true
 
@@ -156,21 +159,31 @@ function serve(
     const abort = new AbortController()
     inFlight.set(frame.id, abort)
     try {
-      const caller = async (): Promise<Principal> => {
-        const known = isShape(frame) ? principal : await recheck()
-        if (!known) throw unauthenticated()
-        return known
-      }
-      const response = await respond(frame, caller, address, abort.signal, options)
-      if (response.body instanceof ReadableStream) {
-        const { body } = response
-        await turns.run(() => sendLarge(ws, frame.id, { ...response, body }, abort.signal, unsent))
-      } else {
-        await drained(ws, unsent)
-        if (!abort.signal.aborted) sendAnswer(ws, frame.id, response, quoted(response.body))
-      }
+      // What reads a shape from somewhere on is made only when it can be sent.
+      if (isShape(frame) && !isLive(frame)) {
+        await reading.run(async () => {
+          await drained(ws, unsent)
+          if (!abort.signal.aborted) await answerNow(frame, abort.signal)
+        })
+      } else await answerNow(frame, abort.signal)
     } finally {
       if (inFlight.get(frame.id) === abort) inFlight.delete(frame.id)
+    }
+  }
+
+  const answerNow = async (frame: ClientFrame & { t: 'req' }, signal: AbortSignal): Promise<void> => {
+    const caller = async (): Promise<Principal> => {
+      const known = isShape(frame) ? principal : await recheck()
+      if (!known) throw unauthenticated()
+      return known
+    }
+    const response = await respond(frame, caller, address, signal, options)
+    if (response.body instanceof ReadableStream) {
+      const { body } = response
+      await turns.run(() => sendLarge(ws, frame.id, { ...response, body }, signal, unsent))
+    } else {
+      await drained(ws, unsent)
+      if (!signal.aborted) sendAnswer(ws, frame.id, response, quoted(response.body))
     }
   }
 
@@ -205,6 +218,8 @@ function serve(
 }
 
 const isShape = ({ path }: { readonly path: string }): boolean => /^\/v1\/shape(?:[?#]|$)/.test(path)
+
+const isLive = ({ path }: { readonly path: string }): boolean => /[?&]live=/.test(path)
 
 const identityOf = (principal: Principal): string =>
   principal.kind === 'person' ? principal.person_id : principal.gateway_id
@@ -277,8 +292,15 @@ async function sendLarge(
     await drained(ws, unsent)
     while (unsent.isTooMuch() && ws.readyState === WebSocket.OPEN) await new Promise((later) => setTimeout(later, 20))
     if (signal.aborted) return body.cancel()
-    const text = await new Response(body).text()
-    if (!signal.aborted) sendAnswer(ws, id, rest, JSON.stringify(text))
+    // A snapshot that was thrown away at this moment: asked again, there is another.
+    const text = await new Response(body).text().catch(() => undefined)
+    if (signal.aborted) return
+    if (text === undefined) {
+      const gone = errorResponse(
+        new HttpError(503, 'busy', 'The snapshot changed while it was read; please ask again.'),
+      )
+      sendAnswer(ws, id, gone, quoted(gone.body))
+    } else sendAnswer(ws, id, rest, JSON.stringify(text))
     unsent.watch(ws)
   })
 }

@@ -162,7 +162,8 @@ export const readChunk = async (
       },
       cancel: () => file.close(),
     },
-    { highWaterMark: 1 },
+    // Nothing is read before somebody wants it: answers that wait must not hold a piece each.
+    { highWaterMark: 0 },
   )
 }
 
