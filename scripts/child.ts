@@ -48,14 +48,46 @@ const STABLE_MS = 60_000
 const READY_MS = 90_000
 const LOG_BYTES = 10 * 1024 * 1024
 
-export function openLog(folder: string, name: string): WriteStream {
+export interface LogFile {
+  write(text: string): void
+  end(): void
+}
+
+/** Appends to `NAME.log`; the part before is `NAME.log.1`, and what is older is gone: two times `maxBytes` is all that a log takes. */
+export function openLog(folder: string, name: string, maxBytes = LOG_BYTES): LogFile {
   const file = join(folder, `${name}.log`)
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
-  if (size > LOG_BYTES) renameSync(file, `${file}.1`)
-  const log = createWriteStream(file, { flags: 'a', mode: 0o600 })
-  // A full disk must not end HQ for want of a log line.
-  log.on('error', () => undefined)
-  return log
+  let size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  const open = (): WriteStream => {
+    const stream = createWriteStream(file, { flags: 'a', mode: 0o600 })
+    // A full disk must not end HQ for want of a log line.
+    stream.on('error', () => undefined)
+    return stream
+  }
+  /** What the former stream still has to write goes to the file under its new name. */
+  const rotate = (): void => {
+    try {
+      renameSync(file, `${file}.1`)
+      size = 0
+    } catch {
+      size = 0 // It was taken away by somebody else; the new stream makes it anew.
+    }
+  }
+  if (size > maxBytes) rotate()
+  let stream = open()
+  return {
+    write(text) {
+      const bytes = Buffer.byteLength(text)
+      // A stream opens its file a moment later; renamed before that, it would open the new one.
+      if (size > 0 && size + bytes > maxBytes && !stream.pending) {
+        rotate()
+        stream.end()
+        stream = open()
+      }
+      size += bytes
+      stream.write(text)
+    },
+    end: () => void stream.end(),
+  }
 }
 
 export function createChild(options: ChildOptions): Child {
