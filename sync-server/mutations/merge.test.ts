@@ -73,6 +73,20 @@ describe('merge', () => {
     })
   })
 
+  test('M5: a column that nobody has changed since has the clock of the insert; without that, any is later', () => {
+    const input = { present: { title: 'theirs' }, set: { title: 'mine' }, base: { title: 'old' } }
+    expect(merge({ ...input, clocks: { '*': clock(9), priority: clock(1) } })).toMatchObject({
+      set: {},
+      conflicts: [{ incomingLost: true, winnerClock: clock(9) }],
+    })
+    expect(merge({ ...input, clocks: { '*': clock(1), priority: clock(9) } })).toMatchObject({ set: { title: 'mine' } })
+    expect(merge({ ...input, clocks: { '*': clock(1), title: clock(9) } })).toMatchObject({ set: {} })
+    expect(merge(input)).toMatchObject({
+      set: { title: 'mine' },
+      conflicts: [{ loser: 'theirs', loserClock: undefined }],
+    })
+  })
+
   test('M3: strict, immutable, server, owner', () => {
     const link = (present: Values, set: Values, base: Values) =>
       merge({ table: tables.entity_links, present, set, base })
