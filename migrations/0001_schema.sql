@@ -699,7 +699,7 @@ alter table "notifications" add constraint "notifications_entity_type_check" che
 alter table "notifications" add constraint "notifications_actor_type_check" check ("actor_type" in ('human', 'agent', 'system'));
 
 alter table "notification_reads" replica identity full;
-create index "notification_reads_tenant_idx" on "notification_reads" (tenant_id);
+create index "notification_reads_tenant_idx" on "notification_reads" (tenant_id, person_id);
 alter table "notification_reads" add constraint "notification_reads_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "notification_reads" add constraint "notification_reads_notification_id_fkey" foreign key ("tenant_id", "notification_id") references "notifications" ("tenant_id", "id") deferrable initially deferred;
 alter table "notification_reads" add constraint "notification_reads_person_id_fkey" foreign key ("tenant_id", "person_id") references "people" ("tenant_id", "id") deferrable initially deferred;
@@ -715,11 +715,11 @@ create index "replicas_tenant_idx" on "replicas" (tenant_id);
 alter table "replicas" add constraint "replicas_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 
 alter table "client_progress" replica identity full;
-create index "client_progress_tenant_idx" on "client_progress" (tenant_id);
+create index "client_progress_tenant_idx" on "client_progress" (tenant_id, replica_id);
 alter table "client_progress" add constraint "client_progress_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 
 alter table "mutation_results" replica identity full;
-create index "mutation_results_tenant_idx" on "mutation_results" (tenant_id);
+create index "mutation_results_tenant_idx" on "mutation_results" (tenant_id, replica_id);
 alter table "mutation_results" add constraint "mutation_results_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "mutation_results" add constraint "mutation_results_outcome_check" check ("outcome" in ('applied', 'rejected'));
 

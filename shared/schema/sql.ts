@@ -31,13 +31,20 @@ function columnDefinition(name: string, spec: ColumnSpec): string {
   return parts.join(' ')
 }
 
+/** What the shapes of a table ask for: the tenant, and what else is equal in all rows that one reader sees (shared/domain/access.ts). */
+function shapeColumns({ visibility: { browser, gateway } }: TableSpec): string[] {
+  const narrower = { own: 'gateway_id', person: 'person_id', replica: 'replica_id' } as const
+  const found = [browser, gateway].flatMap((seen) => (seen in narrower ? narrower[seen as keyof typeof narrower] : []))
+  return ['tenant_id', ...new Set(found)]
+}
+
 /** What only the server enforces (S2), and what logical decoding needs. */
 export function constrainTable(table: TableSpec, isReferred: boolean): string {
   const name = quote(table.name)
   const statements = [`alter table ${name} replica identity full;`]
   // What is referred to has a unique index that begins with the tenant.
   if (table.columns['tenant_id'] && !isReferred)
-    statements.push(`create index ${quote(`${table.name}_tenant_idx`)} on ${name} (tenant_id);`)
+    statements.push(`create index ${quote(`${table.name}_tenant_idx`)} on ${name} (${shapeColumns(table).join(', ')});`)
   for (const [column, { spec }] of Object.entries(table.columns)) {
     if (spec.enum) {
       const values = ENUMS[spec.enum].map(literal).join(', ')
