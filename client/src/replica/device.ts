@@ -32,6 +32,8 @@ export interface Rescued {
 }
 
 export interface Device {
+  /** False: what it remembers ends with this worker. */
+  readonly kept: boolean
   database(name: string): Promise<DatabaseRecord | undefined>
   databases(): Promise<DatabaseRecord[]>
   remember(record: DatabaseRecord): Promise<void>
@@ -84,6 +86,7 @@ function idbDevice(db: IDBDatabase): Device {
   }
   const ofDatabase = (name: string) => IDBKeyRange.bound([name, ''], [name, '\uffff'])
   return {
+    kept: true,
     database: (name) => run('databases', 'readonly', (store) => store.get(name)),
     databases: () => run('databases', 'readonly', (store) => store.getAll()),
     remember: async (record) => void (await run('databases', 'readwrite', (store) => store.put(record))),
@@ -115,6 +118,7 @@ function memoryDevice(): Device {
   const copies = new Map<string, Map<string, string>>()
   const rescued = new Map<string, Rescued>()
   return {
+    kept: false,
     database: async (name) => records.get(name),
     databases: async () => [...records.values()],
     remember: async (record) => void records.set(record.name, record),

@@ -7,6 +7,7 @@
  *    person gives it up.
  * E3 A database that cannot be opened, or whose opening did not end three times, is replaced. Its file handles are freed
  *    by ending this worker, so replacing is done by the next one.
+ *    What passes by itself (files still held, no room on the disk) is no reason: it is said, and nothing is replaced or chosen anew.
  * E4 A database whose files were copied or restored without this device's memory of it (device.ts), or the other way round, takes a new identity: two
  *    that go on as one would number their changes alike. (A copy of the whole profile is told apart by the server, which knows mutations by their ids.)
  */
@@ -14,16 +15,32 @@ import type { PGlite } from '@electric-sql/pglite'
 import type { TableName } from '@hq/shared/schema/tables.ts'
 import type { Replica, SqlValue, Statement, SyncStatus, WriteOptions, Written } from '@hq/shared/sync/contract.ts'
 import type { Imported } from '@hq/shared/sync/outbox.ts'
-import { exportOutbox, importOutbox, openReplica } from '@hq/shared/sync/replica.ts'
+import { DiskFullError, exportOutbox, importOutbox, openReplica } from '@hq/shared/sync/replica.ts'
 import type { Multiplexer } from '@hq/shared/sync/transport.ts'
 import type { Engine, EngineEvents } from './coordinator.ts'
-import { databaseName, isInstalled, remove } from './database-files.ts'
+import { databaseName, exists, isInstalled, remove } from './database-files.ts'
 import { type Device, openDevice } from './device.ts'
 import { newId } from './id.ts'
-import type { Changed, Corrections, DatabaseIdentity, ImportedChanges, RescuedChanges } from './messages.ts'
+import type {
+  Changed,
+  Corrections,
+  DatabaseIdentity,
+  ImportedChanges,
+  RescuedChanges,
+  StorageKind,
+} from './messages.ts'
+import { isQuota } from './opfs-files.ts'
 import { mutationIdOf, OutboxCopies } from './outbox-copies.ts'
 import { environmentFor, MIGRATIONS, openTransport } from './platform.ts'
-import { chooseStorage, install, openInstalled } from './storage.ts'
+import {
+  chooseStorage,
+  install,
+  NO_ROOM,
+  type Opened,
+  openInstalled,
+  StorageUnavailable,
+  UNREADABLE,
+} from './storage.ts'
 import { CLIENT_SCHEMA_SQL, FIND_WRITE, PRUNE_WRITES, RECORD_WRITE } from './writes.ts'
 
 const MAX_ATTEMPTS = 3
@@ -42,13 +59,13 @@ const REBUILT =
 export async function openEngine(identity: DatabaseIdentity, events: EngineEvents): Promise<Engine> {
   events.phase({ name: 'opening' })
   const device = await openDevice()
-  const storage = await chooseStorage()
   const name = databaseName(identity)
+  if (!device.kept && (await isLeftBehind(name))) throw new StorageUnavailable(UNREADABLE)
   await adoptFormer(device, name, identity)
   const record = await device.database(name)
   const broken = record !== undefined && (record.broken || record.attempts >= MAX_ATTEMPTS)
   let notice: string | null = null
-  const usable = record?.storage === storage && !broken && (await isInstalled(device, name))
+  const usable = record !== undefined && !broken && (await whereItIs(device, name))
   // Lost may also mean that the browser has thrown its files away: what waited in them must not go with them (E2).
   const copies = usable ? '' : await device.copies(name)
   if (broken || copies !== '') {
@@ -58,27 +75,53 @@ export async function openEngine(identity: DatabaseIdentity, events: EngineEvent
   }
 
   if (usable) {
+    const { storage } = record
     const guard = record.guard ?? newId()
     await device.remember({ ...record, guard, attempts: record.attempts + 1 })
-    let db: PGlite | undefined
+    let opened: Opened | undefined
     try {
-      db = await openInstalled(name, storage)
-      const engine = await BrowserEngine.start({ db, device, name, identity, guard, events })
+      opened = await openInstalled(name, storage)
+      const engine = await BrowserEngine.start({ ...opened, storage, device, name, identity, guard, events })
       await device.remember({ ...record, guard, attempts: 0 })
       events.phase({ name: 'open', storage, notice })
       return engine
     } catch (error) {
-      await giveUp(device, name, db, error)
+      if (error instanceof StorageUnavailable || error instanceof DiskFullError || opened?.full()) {
+        // It says nothing about the database.
+        await device.remember({ ...record, guard })
+        throw error instanceof StorageUnavailable ? error : new StorageUnavailable(NO_ROOM, { cause: error })
+      }
+      await giveUp(device, name, opened?.db, error)
       events.restart(`The local database could not be opened: ${messageOf(error)}`)
       return new Promise(() => undefined)
     }
   }
   events.phase({ name: 'installing' })
+  const storage = await chooseStorage(device.kept)
   const guard = newId()
-  const db = await install(device, name, storage, { ...identity, guard })
-  const engine = await BrowserEngine.start({ db, device, name, identity, guard, events })
+  const opened = await install(device, name, storage, { ...identity, guard })
+  const engine = await BrowserEngine.start({ ...opened, storage, device, name, identity, guard, events })
   events.phase({ name: 'open', storage, notice })
   return engine
+}
+
+/** Whether its files are there; they cannot be asked for: that passes, and says nothing about them (E3). */
+async function whereItIs(device: Device, name: string): Promise<boolean> {
+  try {
+    return await isInstalled(device, name)
+  } catch (error) {
+    throw new StorageUnavailable(UNREADABLE, { cause: error })
+  }
+}
+
+/** Its files are there, though this browser does not say so any more. */
+async function isLeftBehind(name: string): Promise<boolean> {
+  try {
+    return await exists(name, 'opfs')
+  } catch (error) {
+    console.info('No private file system here.', error)
+    return false
+  }
 }
 
 /** Saves what can be saved of a database that does not open properly and marks it for replacement (E3). */
@@ -112,10 +155,11 @@ async function adoptFormer(device: Device, name: string, { tenantId, personId }:
     if (former.name === name || former.tenantId !== tenantId || former.personId !== personId) continue
     let lines: string
     try {
-      const db = await openInstalled(former.name, former.storage)
+      const { db } = await openInstalled(former.name, former.storage)
       lines = await exportOutbox(db)
       await db.close()
     } catch (error) {
+      if (error instanceof StorageUnavailable) throw error
       console.warn('The former database no longer opens; the copy of its waiting changes is used.', error)
       lines = await device.copies(former.name)
     }
@@ -131,8 +175,8 @@ interface Access {
   changed?: () => void
 }
 
-interface Parts {
-  readonly db: PGlite
+interface Parts extends Opened {
+  readonly storage: StorageKind
   readonly device: Device
   readonly name: string
   readonly identity: DatabaseIdentity
@@ -221,7 +265,8 @@ class BrowserEngine implements Engine {
     return this.#guard(() => this.#replica.query(sql, params))
   }
 
-  write(id: string, statements: readonly Statement[], options: WriteOptions): Promise<Written<unknown>> {
+  async write(id: string, statements: readonly Statement[], options: WriteOptions): Promise<Written<unknown>> {
+    await this.#needRoom()
     return this.#guard(() =>
       this.#replica.write(async (tx) => {
         const [done] = await tx.query<{ result: string }>(FIND_WRITE, [id])
@@ -233,6 +278,16 @@ class BrowserEngine implements Engine {
         return results
       }, options),
     )
+  }
+
+  /** With no room left, refused before it is begun. */
+  async #needRoom(): Promise<void> {
+    const { full, events } = this.#parts
+    if (!full()) return
+    // The end of every statement looks whether there is room again.
+    await this.#guard(() => this.#replica.query('select 1'))
+    events.status(this.status())
+    if (full()) throw new DiskFullError(undefined)
   }
 
   outbox() {
@@ -283,7 +338,8 @@ class BrowserEngine implements Engine {
 
   status(): SyncStatus {
     const said = this.#replica.status()
-    const status = this.#access.revoked && said.parked === null ? { ...said, parked: 'revoked' } : said
+    const parked = said.parked ?? (this.#access.revoked ? 'revoked' : this.#parts.full() ? 'disk_full' : null)
+    const status = parked === said.parked ? said : { ...said, parked }
     return this.#rescuedWaiting === 0 ? status : { ...status, pending: status.pending + this.#rescuedWaiting }
   }
 
@@ -349,6 +405,11 @@ class BrowserEngine implements Engine {
     } catch (error) {
       if (error instanceof WebAssembly.RuntimeError) {
         this.#parts.events.restart(`The database engine crashed: ${error.message}`)
+      } else if (this.#parts.storage === 'idb' && isQuota(error)) {
+        // It is in memory and not in the browser's storage: begun again from what is stored, so that what was refused is not there.
+        this.#parts.events.restart('There is no space left on this device.')
+      } else if (this.#parts.full()) {
+        this.#parts.events.status(this.status())
       } else if (isCorruption(error)) {
         console.error('The local database is corrupt; it is replaced.', error)
         await this.rebuild().catch(() => giveUp(this.#parts.device, this.#parts.name, undefined, error))
