@@ -32,10 +32,14 @@ export async function run(): Promise<Record<string, Measurement>> {
     const share = (count: number, of: number) => (n: number) =>
       Math.floor(((n + 1) * count) / of) - Math.floor((n * count) / of)
     const [perPerson, perGateway] = [share(REPLICAS - 100, PEOPLE), share(100, GATEWAYS)]
-    const load = await startLoad(system.server.url, [
-      ...people.map((caller, n) => ({ caller, count: perPerson(n) })),
-      ...gateways.map((caller, n) => ({ caller, count: perGateway(n) })),
-    ])
+    const load = await startLoad(
+      system.server.url,
+      [
+        ...people.map((caller, n) => ({ caller, count: perPerson(n) })),
+        ...gateways.map((caller, n) => ({ caller, count: perGateway(n) })),
+      ],
+      { readyMs: 300_000 },
+    )
     try {
       // A while of nothing: every long poll has ended and begun again.
       await sleep(25_000)

@@ -17,6 +17,8 @@ export interface Measurement {
   better: 'lower' | 'higher'
   /** The same measured on something comparable in the same run. */
   peer?: { name: string; value: number }
+  /** Load average of the machine (a minute) when its file began: 2 cores are busy with other things above 2. */
+  load?: number
 }
 
 /** One run may take so long: a bench that hangs must not hang the table. */
@@ -34,12 +36,13 @@ async function runAll(parts: string[]): Promise<number> {
   const results = await previous()
   const failures: string[] = []
   for (const file of await benchFiles(parts)) {
-    console.log(`… ${file} (load ${loadavg()[0]?.toFixed(2)})`)
-    const measured = await inProcess(file).catch((error: Error) => {
+    const load = Number((loadavg()[0] ?? Number.NaN).toFixed(2))
+    console.log(`… ${file} (load ${load})`)
+    const measured = await inProcess(file).catch((error: Error): Record<string, Measurement> => {
       failures.push(`${file}: ${error.message}`)
       return {}
     })
-    Object.assign(results, measured)
+    for (const [id, measurement] of Object.entries(measured)) results[id] = { ...measurement, load }
     await writeFile(output, `${JSON.stringify(results, null, 2)}\n`)
   }
   print(results)
@@ -97,12 +100,13 @@ async function previous(): Promise<Record<string, Measurement>> {
 }
 
 function print(results: Record<string, Measurement>): void {
-  const rows = Object.entries(results).map(([id, { value, unit, target, better, peer }]) => ({
+  const rows = Object.entries(results).map(([id, { value, unit, target, better, peer, load }]) => ({
     id,
     value: `${Number(value.toPrecision(4))} ${unit}`,
     target: `${better === 'lower' ? '≤' : '≥'} ${target}`,
     met: (better === 'lower' ? value <= target : value >= target) ? 'yes' : 'NO',
     peer: peer ? `${peer.name}: ${Number(peer.value.toPrecision(4))} (${(value / peer.value).toFixed(2)}×)` : '',
+    load: load ?? '',
   }))
   console.table(rows)
   console.log(

@@ -7,6 +7,8 @@ import { createMultiplexer, type WebSocketLike } from '@hq/shared/sync/transport
 import { WebSocket } from 'ws'
 import type { Caller } from '../../sync-server/testing/workspace.ts'
 
+const seed = join(import.meta.dirname, '../../client/dist-seed/seed.tar.gz')
+
 export interface BenchReplica {
   readonly replica: Replica
   close(): Promise<void>
@@ -22,6 +24,8 @@ export async function openBenchReplica(url: string, caller: Caller, folder: stri
   })
   const replica = await openNodeReplica({
     directory: join(folder, 'replica'),
+    // As it is shipped; without it (nothing was built yet) a new cluster takes seconds.
+    seed,
     migrations: readMigrations(),
     identity:
       principal.kind === 'person'
