@@ -97,6 +97,11 @@ export function printSync(body: Row): string {
           `First load: ${clean(initial['rows'])} rows, ${clean(initial['tables_done'])} of ${clean(initial['tables'])} tables`,
         ]
       : []),
+    ...(body['stalled_since']
+      ? [
+          `The server is there, but can't bring changes; since ${ago(body['stalled_since'], body['now'])}. It is asked again.`,
+        ]
+      : []),
     pending === 0 ? 'Nothing waits.' : `Waiting: ${pending === 1 ? '1 change' : `${pending} changes`}${since}`,
     ...(rejected > 0 ? [`Refused: ${rejected}; “hq sync outbox” says why`] : []),
     ...(parked ? [`Not sent: ${PARKED[parked] ?? `the server says ${words(parked)}; it is tried again`}`] : []),
