@@ -278,6 +278,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     const { device, network } = ann
     const known = await writeTask(device.page, 'known to the server')
     await drained(device.page)
+    await eventually('no copy is left', async () => (await device.page.evaluate(COPIES)) === 0)
     network.cut()
     const fresh = await writeTask(device.page, 'only on this device')
     await write(device.page, [{ sql: `update tasks set priority = 'urgent' where id = $1`, params: [known] }])
