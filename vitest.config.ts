@@ -1,10 +1,20 @@
 import { defineConfig } from 'vitest/config'
 
+/** Whole minutes each: killed processes, months, networks that go wrong, the product's own tests once more over Electric. */
+const SLOW = [
+  'tests/chaos/*.test.ts',
+  'tests/electric.test.ts',
+  'tests/month-offline.test.ts',
+  'tests/slow-readers.test.ts',
+  'tests/transports.test.ts',
+]
+
 /**
- * Two projects, both in Node.
+ * Three projects, all in Node.
  *  - `unit`   `*.test.ts`: pure or in-process (PGlite included).
  *  - `system` `*.pg.test.ts`, `*.browser.test.ts` and `tests/`: real Postgres, real processes, a real browser.
  *             One file at a time, because each starts whole programs.
+ *  - `slow`   the same, but long: `npm run test:slow`, not `npm test`.
  */
 export default defineConfig({
   test: {
@@ -28,7 +38,17 @@ export default defineConfig({
             'tests/**/*.test.ts',
           ],
           // The containers have a run of their own: vitest.docker.config.ts.
-          exclude: ['**/node_modules/**', 'tests/docker.test.ts'],
+          exclude: ['**/node_modules/**', 'tests/docker.test.ts', ...SLOW],
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'slow',
+          include: SLOW,
           testTimeout: 180_000,
           hookTimeout: 180_000,
           maxWorkers: 1,

@@ -19,10 +19,13 @@ if (!chromium) {
 }
 
 ensureBuilt()
-const excluded = chromium ? [] : ['--exclude', '**/*.browser.test.ts']
+// Without a word of which, everything but the slow ones.
+const args = process.argv.slice(2)
+const chosen = args.some((arg) => arg.startsWith('--project')) ? [] : ['--project', 'unit', '--project', 'system']
+const excluded = chromium ? [] : ['--exclude', '**/*.browser.test.ts', '--exclude', 'tests/chaos/browser.test.ts']
 const { status } = spawnSync(
   process.execPath,
-  ['node_modules/vitest/vitest.mjs', 'run', ...excluded, ...process.argv.slice(2)],
+  ['node_modules/vitest/vitest.mjs', 'run', ...chosen, ...excluded, ...args],
   {
     cwd: root,
     stdio: 'inherit',
