@@ -54,6 +54,8 @@ export interface PullState {
   readonly staging: boolean
   readonly staged: boolean
   readonly snapshotAck: BatchAck | undefined
+  /** The snapshot is in, what changed since then perhaps not. */
+  readonly loading: boolean
   /** Tries in a row that brought nothing. */
   readonly failures: number
   /** The next start is from the beginning, whatever is stored. */
@@ -88,7 +90,7 @@ export type PullEffect =
       readonly place: Place
       readonly ack: BatchAck | undefined
     }
-  /** The snapshot is in. */
+  /** The snapshot is in, and what had changed since it was taken. */
   | { readonly type: 'loaded' }
   /** Everything up to here is in. */
   | { readonly type: 'reached'; readonly position: bigint }
@@ -112,6 +114,7 @@ export const newPull = (table: string): PullState => ({
   staging: false,
   staged: false,
   snapshotAck: undefined,
+  loading: false,
   failures: 0,
   refetch: false,
 })
@@ -203,8 +206,7 @@ function answered(
     const place: Place = { handle, offset: '0_inf', position: state.position, schema }
     if (state.staging) effects.push({ type: 'swap', place, ack: state.snapshotAck })
     else effects.push({ type: 'apply', upserts: [], deletes: [], place, ack: state.snapshotAck })
-    effects.push({ type: 'loaded' })
-    state = { ...state, phase: 'live', staging: false, staged: false, snapshotAck: undefined }
+    state = { ...state, phase: 'live', staging: false, staged: false, snapshotAck: undefined, loading: true }
   }
 
   highest = state.position
@@ -240,6 +242,9 @@ function answered(
       state = { ...state, position: highest }
       flush()
       effects.push({ type: 'reached', position: highest })
+      // A snapshot may be old, even empty: only with the changes since then is the table what it is.
+      if (state.loading) effects.push({ type: 'loaded' })
+      state = { ...state, loading: false }
     }
   }
   if (state.phase === 'snapshot' && snapshot.size > 0) snapshotPart()
