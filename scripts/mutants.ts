@@ -294,7 +294,7 @@ function judge(by: string, runs: number): string | undefined {
   const command =
     by === 'simulation'
       ? ['tests/simulation/sim.ts', '--seed', String(FIRST_SEED), '--runs', String(runs), '--no-keep', '--no-shrink']
-      : ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', by]
+      : ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--bail', '1', by]
   const { status, stdout, stderr } = spawnSync(process.execPath, command, {
     cwd: folder,
     encoding: 'utf8',
