@@ -96,8 +96,8 @@ async function createIfMissing(gitdir: string): Promise<void> {
   await fs.rename(aside, gitdir)
 }
 
-/** Never committed in any worktree: an agent's connection to its gateway holds a token. */
-export const NEVER_COMMITTED = ['.hq-agent.json', 'node_modules']
+/** Never committed in any worktree: an agent's connection to its gateway holds a token, also while it is being written. */
+export const NEVER_COMMITTED = ['.hq-agent.json', '.hq-agent.json.new', 'node_modules']
 const EXCLUDE = `${NEVER_COMMITTED.join('\n')}\n`
 
 /** isomorphic-git's own would tell git that the file system knows neither links nor letter case. */
