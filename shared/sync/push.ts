@@ -45,38 +45,44 @@ export function createPusher(options: PusherOptions): Pusher {
   const { db, link, log } = options
   const closing = new AbortController()
   const waiting: PushEvent[] = []
+  const begun = new Set<Promise<void>>()
   let state = newPush(options.replicaId(), LIMITS.mutationsPerPush)
   /** What `read` found, for `send`. */
   let batch: readonly string[] = []
-  let working: Promise<void> | undefined
+  let working = false
 
-  /** Events one after the other; the effects of each are done before the next. What takes time reports by an event of its own. */
+  /** Events one after the other; the effects of each are carried out before the next, also of one that comes of an effect. */
   const happen = (event: PushEvent): void => {
     waiting.push(event)
-    working ??= work().finally(() => {
-      working = undefined
-      if (waiting.length > 0 && !closing.signal.aborted) happen(waiting.shift() as PushEvent)
-    })
-  }
-  const work = async (): Promise<void> => {
-    for (let event = waiting.shift(); event && !closing.signal.aborted; event = waiting.shift()) {
-      const { state: next, effects } = push(state, event, LIMITS.mutationsPerPush)
-      state = next
-      for (const effect of effects) await carryOut(effect)
+    if (working) return
+    working = true
+    try {
+      for (let next = waiting.shift(); next && !closing.signal.aborted; next = waiting.shift()) {
+        const after = push(state, next, LIMITS.mutationsPerPush)
+        state = after.state
+        for (const effect of after.effects) carryOut(effect)
+      }
+    } finally {
+      working = false
     }
   }
 
-  const carryOut = async (effect: PushEffect): Promise<void> => {
+  const carryOut = (effect: PushEffect): void => {
     switch (effect.type) {
       case 'set_parked':
-        return options.onParked(effect.reason)
+        options.onParked(effect.reason)
+        return
       case 'set_unauthorized':
-        return link.setUnauthorized(effect.unauthorized)
+        link.setUnauthorized(effect.unauthorized)
+        return
       case 'log':
-        return log(effect.level, effect.message)
-      default:
-        // Not awaited: a long poll must not keep `poked` and `renewed` from being heard.
-        void begin(effect)
+        log(effect.level, effect.message)
+        return
+      default: {
+        // What takes time reports by an event of its own: meanwhile `poked` and `renewed` are heard.
+        const work = begin(effect).finally(() => begun.delete(work))
+        begun.add(work)
+      }
     }
   }
 
@@ -170,7 +176,7 @@ export function createPusher(options: PusherOptions): Pusher {
     parked: () => state.parked,
     async stop() {
       closing.abort()
-      while (working) await working
+      await Promise.all(begun)
     },
   }
 }

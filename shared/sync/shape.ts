@@ -69,7 +69,7 @@ export function readShape(options: ShapeReaderOptions): ShapeReader {
         // Its failure, if it failed, is the reason why the stream ended.
         await receiving?.catch(() => undefined)
       } catch (error) {
-        restart = restartOf(next({ type: 'failed', reason: messageOf(error) }))
+        restart = restartOf(next({ type: 'not_started', reason: messageOf(error) }))
       }
       if (closing.signal.aborted) return
       if (restart) {

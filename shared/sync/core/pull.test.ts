@@ -137,3 +137,11 @@ test('a table is loaded when what changed since its snapshot is in too, however 
   ]
   expect(at(events).kinds).toEqual(['apply', 'apply', 'apply', 'reached', 'loaded'])
 })
+
+test('R3: a stream that could not begin is tried again too, later each time', () => {
+  const failing: PullEvent = { type: 'not_started', reason: 'the database is away' }
+  expect(at([failing, failing]).effects).toMatchObject([
+    { type: 'restart', attempt: 0, reason: 'the database is away' },
+    { type: 'restart', attempt: 1 },
+  ])
+})

@@ -75,6 +75,8 @@ export type PullEvent =
     }
   /** All effects of an answer were carried out. */
   | { readonly type: 'applied' }
+  /** What is stored could not be read, so the stream did not begin. */
+  | { readonly type: 'not_started'; readonly reason: string }
   /** The stream broke, or an effect failed. `status`: of the HTTP answer, if it was one. */
   | { readonly type: 'failed'; readonly reason: string; readonly status?: number | undefined }
 
@@ -127,6 +129,8 @@ export function pull(state: PullState, event: PullEvent): Step<PullState, PullEf
       return state.status === 'streaming' ? answered(state, event) : step(state)
     case 'applied':
       return step({ ...state, failures: 0 })
+    case 'not_started':
+      return failed(state, { type: 'failed', reason: event.reason })
     case 'failed':
       return state.status === 'streaming' ? failed(state, event) : step(state)
   }
