@@ -14,6 +14,7 @@ import {
   type Person,
   remove,
   startWorkspace,
+  update,
   type Workspace,
 } from '../testing/workspace.ts'
 import { shapeDefinition } from './shape-route.ts'
@@ -257,6 +258,53 @@ describe('the WebSocket', () => {
       await expect.poll(() => socket.frames.filter((frame) => frame.t === 'res' && frame.status === 429).length).toBe(5)
     } finally {
       socket.ws.terminate()
+    }
+  })
+
+  /** A live request for what has nothing to say, held by the server. */
+  const holdOne = async (caller: Caller, table: string, replica: string) => {
+    const socket = await open(caller)
+    const first = await socket.request(`/v1/shape?table=${table}&offset=now&replica_id=${replica}`)
+    expect(first.status).toBe(200)
+    const path = `/v1/shape?table=${table}&offset=${first.headers['electric-offset']}&handle=${first.headers['electric-handle']}`
+    const live = socket.request(`${path}&live=true&replica_id=${replica}`)
+    // Frames are answered in no order, but begun in theirs.
+    await socket.request(`/v1/session`)
+    return { socket, live }
+  }
+
+  test('6. a device that is removed while it is held is answered with that, not with rows; its neighbour is left alone', async () => {
+    const [replica, other] = [newId(), newId()]
+    const { socket, live } = await holdOne(member, 'streams', replica)
+    const neighbour = await holdOne(member, 'streams', other)
+    try {
+      const revoked = await workspace.request(member, `/v1/devices/${replica}/revoke`, { method: 'POST', body: '{}' })
+      expect(revoked.status).toBe(200)
+      const answer = await live
+      expect([answer.status, JSON.parse(answer.body)]).toMatchObject([403, { code: 'revoked' }])
+      await workspace.writer(workspace.owner).apply([insert('streams', { name: 'Afterwards' })])
+      expect((await neighbour.live).body).toContain('Afterwards')
+    } finally {
+      socket.ws.terminate()
+      neighbour.socket.ws.terminate()
+    }
+  })
+
+  test('6. a changed role has what is held looked at anew, before its time is over', async () => {
+    const person = await workspace.join('member')
+    const before = await holdOne(member, 'streams', newId())
+    const { socket, live } = await holdOne(person, 'streams', newId())
+    try {
+      const { person_id } = person.principal
+      await workspace
+        .writer(workspace.owner)
+        .apply([update('people', person_id, { role: 'member' }, { role: 'viewer' })])
+      // The other one came first, so its time would be over first.
+      const first = await Promise.race([live.then(() => 'changed'), before.live.then(() => 'unchanged')])
+      expect([first, (await live).status]).toEqual(['changed', 200])
+    } finally {
+      socket.ws.terminate()
+      before.socket.ws.terminate()
     }
   })
 

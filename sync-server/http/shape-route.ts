@@ -14,13 +14,15 @@ import { quote } from '@hq/shared/schema/sql.ts'
 import { isTableName, tables } from '@hq/shared/schema/tables.ts'
 import { type Principal, REPLICA_HEADER } from '@hq/shared/sync/protocol.ts'
 import { HttpError, unauthenticated } from '../errors.ts'
-import type { ShapeDefinition, ShapeRequest, ShapeResponse } from '../shapes/protocol.ts'
+import type { Hold, ShapeDefinition, ShapeRequest, ShapeResponse } from '../shapes/protocol.ts'
 import type { AccessChanges } from './context.ts'
 import type { Replicas } from './replicas.ts'
 
 /** What answers shape requests: the engine in this process, or `electric-proxy.ts`. */
 export interface ShapeSource {
   handle(request: ShapeRequest): Promise<ShapeResponse>
+  /** See the engine's; a source that can't is asked with `handle` alone. */
+  hold?(request: ShapeRequest, done: () => void): Hold | undefined
 }
 
 export interface ShapeQuery {
@@ -31,9 +33,18 @@ export interface ShapeQuery {
   readonly signal: AbortSignal
   /** Who the caller is by now; for requests that are held. Without it only the replica is asked about again. */
   readonly authenticate?: () => Promise<Principal | null>
+  /** `false`: it was held already, by `hold`. */
+  readonly mayHold?: boolean
 }
 
-export type ServeShape = (query: ShapeQuery) => Promise<ShapeResponse>
+export interface ServeShape {
+  (query: ShapeQuery): Promise<ShapeResponse>
+  /**
+   * Holds a live request that has nothing to say yet; `done` is called when it is to be asked with `mayHold: false`. Whoever uses this watches for
+   * changes of access: `replicaId` is what to check then (5). `undefined`: ask at once.
+   */
+  hold(query: ShapeQuery, done: () => void): Promise<(Hold & { readonly replicaId: string }) | undefined>
+}
 
 const PASSED = [
   'offset',
@@ -47,9 +58,12 @@ const PASSED = [
   'expired_handle',
 ]
 
-export const createServeShape =
-  (source: ShapeSource, replicas: Replicas, changes: Pick<AccessChanges, 'subscribe'>): ServeShape =>
-  async ({ principal, method, search, header, signal, authenticate }) => {
+export function createServeShape(
+  source: ShapeSource,
+  replicas: Replicas,
+  changes: Pick<AccessChanges, 'subscribe'>,
+): ServeShape {
+  const requestOf = async ({ principal, method, search, header, mayHold }: ShapeQuery) => {
     if (method !== 'GET' && method !== 'POST') {
       throw new HttpError(
         405,
@@ -69,23 +83,41 @@ export const createServeShape =
       const value = search.get(name)
       if (value !== null) params[name] = value
     }
-    const request = {
+    const request: ShapeRequest = {
       method: 'GET',
       params,
       definition: shapeDefinition(search.get('table') ?? '', principal, replicaId),
       headers: { 'if-none-match': header('if-none-match') ?? undefined },
+      mayHold,
     }
+    return { request, replicaId }
+  }
+
+  const serve = async (query: ShapeQuery): Promise<ShapeResponse> => {
+    const { principal, signal, authenticate } = query
+    const { request, replicaId } = await requestOf(query)
     const answer = async (until: AbortSignal): Promise<ShapeResponse> => {
       const response = await source.handle({ ...request, signal: until })
       return { ...response, headers: { ...response.headers, 'cache-control': 'no-store' } }
     }
-    if (params['live'] === undefined) return answer(signal)
+    if (request.params['live'] === undefined) return answer(signal)
     return whileAllowed(answer, signal, changes, async () => {
       const now = authenticate ? await authenticate() : principal
       if (!now || now.kind !== principal.kind || ownerOf(now) !== ownerOf(principal)) throw unauthenticated()
       await replicas.check(now, replicaId)
     })
   }
+
+  const hold: ServeShape['hold'] = async (query, done) => {
+    if (!source.hold) return undefined
+    const { request, replicaId } = await requestOf(query)
+    if (query.signal.aborted) return undefined
+    const held = source.hold(request, done)
+    return held && { replicaId, cancel: held.cancel }
+  }
+
+  return Object.assign(serve, { hold })
+}
 
 const ownerOf = (principal: Principal): string =>
   principal.kind === 'person' ? principal.person_id : principal.gateway_id

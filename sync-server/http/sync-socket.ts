@@ -5,10 +5,11 @@
  *     for everything but shapes with each request. Gone: close 4401; somebody else: 4403.
  *  2. `cancel`, and the end of the socket, abort the request they belong to; nothing is answered then.
  *  3. A socket has at most 200 requests in flight; more are answered 429. A frame over the limit, or one that is no frame, closes the socket (4400).
- *  4. What a peer doesn't read is bounded: answers wait while `SEND_BUFFER` bytes are unsent, large ones are read from disk one after the other and only
- *     when their turn has come, and a peer that reads nothing for a minute is cut off;
- *     while all sockets together hold more than `ALL_BUFFERS`, after a quarter of that.
+ *  4. What a peer doesn't read is bounded (unsent.ts): answers wait, and large ones are read from disk one after the other and only when their turn has
+ *     come.
  *  5. A peer that is gone without a word is noticed by the server's own pings.
+ *  6. A live request with nothing to say is a record (shapes/holding.ts), not a promise: there are thirty of them for every socket. When access
+ *     changes, whoever may not read any more is answered with the refusal, and a changed role has every held request looked at anew.
  */
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -27,22 +28,16 @@ import type { ShapeResponse } from '../shapes/protocol.ts'
 import { createTurns } from '../shapes/turns.ts'
 import type { Env, Services } from './context.ts'
 import { isOwnHost, isOwnOrigin, type Site } from './security.ts'
-import type { ServeShape } from './shape-route.ts'
+import type { ServeShape, ShapeQuery } from './shape-route.ts'
+import { createUnsent, drained, type Unsent } from './unsent.ts'
 
 const MAX_IN_FLIGHT = 200
 const RECHECK_MS = 30_000
 const PING_MS = 30_000
 /** Requests of one socket that read a shape, and are not held. */
 const READ_AT_ONCE = 8
-const SEND_BUFFER = 1024 * 1024
 /** Large answers that are in memory as text at the same time, over all sockets. */
 const LARGE_AT_ONCE = 4
-/** Unsent over all sockets; beyond it nobody gets more than `FEW_BYTES` ahead of what it reads. */
-const ALL_BUFFERS = 64 * 1024 * 1024
-const FEW_BYTES = 64 * 1024
-const STUCK_MS = 60_000
-const STUCK_SHORT_MS = 15_000
-const LOOK_MS = 1_000
 /** A body of the largest size, quoted once more as a JSON string. */
 const MAX_FRAME = LIMITS.pushBytes * 2 + 64 * 1024
 
@@ -123,11 +118,13 @@ function serve(
   unsent: Unsent,
 ): void {
   const { services } = options
-  const inFlight = new Map<number, AbortController>()
+  const inFlight = new Map<number, Flight>()
   const turns = createTurns(1)
   const reading = createTurns(READ_AT_ONCE)
   let principal = first
   let alive = true
+  /** Settles when what was announced of access is known here. */
+  let verdict: Promise<unknown> = Promise.resolve()
 
   const recheck = async (): Promise<Principal | undefined> => {
     const now = await services.authenticate(headers)
@@ -135,17 +132,33 @@ function serve(
     else if (identityOf(now) !== identityOf(first))
       ws.close(CLOSE.forbidden, 'this connection belongs to somebody else')
     else {
+      const before = principal
       principal = now
+      if (roleOf(before) !== roleOf(now)) for (const { resume } of [...inFlight.values()]) resume?.()
       return now
     }
     // What is held for somebody who is out is not answered any more.
-    for (const abort of inFlight.values()) abort.abort()
+    for (const flight of inFlight.values()) flight.abort()
     return undefined
   }
   const recheckSafely = (): void => {
-    recheck().catch((error: unknown) =>
+    verdict = Promise.all([recheck(), checkHeld()]).catch((error: unknown) =>
       services.log('warn', 'Could not check who a socket belongs to; trying again later.', { error: String(error) }),
     )
+  }
+  /** Of those that are held, whose replica was removed are answered: with that. */
+  const checkHeld = async (): Promise<void> => {
+    const held = new Set([...inFlight.values()].map(({ replicaId }) => replicaId))
+    for (const replicaId of held) {
+      if (replicaId === undefined) continue
+      const isAllowed = await services.replicas.check(principal, replicaId).then(
+        () => true,
+        // A database that can't be asked just now refuses nobody: the next request is asked anyway.
+        (error: unknown) => !(error instanceof HttpError) || error.status === 503,
+      )
+      if (isAllowed) continue
+      for (const flight of [...inFlight.values()]) if (flight.replicaId === replicaId) flight.resume?.()
+    }
   }
   const rechecking = setInterval(recheckSafely, RECHECK_MS)
   const unsubscribe = services.accessChanges.subscribe(recheckSafely)
@@ -155,29 +168,68 @@ function serve(
     ws.ping()
   }, PING_MS)
 
-  const answer = async (frame: ClientFrame & { t: 'req' }): Promise<void> => {
+  const answer = async (frame: RequestFrame): Promise<void> => {
     const abort = new AbortController()
-    inFlight.set(frame.id, abort)
+    const flight: Flight = { abort: () => abort.abort() }
+    inFlight.set(frame.id, flight)
     try {
+      if (!isShape(frame)) return await answerNow(frame, abort.signal)
+      if (isLive(frame)) {
+        if (!(await holds(frame, abort.signal))) await answerNow(frame, abort.signal)
+        return
+      }
       // What reads a shape from somewhere on is made only when it can be sent.
-      if (isShape(frame) && !isLive(frame)) {
-        await reading.run(async () => {
-          await drained(ws, unsent)
-          if (!abort.signal.aborted) await answerNow(frame, abort.signal)
-        })
-      } else await answerNow(frame, abort.signal)
+      await reading.run(async () => {
+        await drained(ws, unsent)
+        if (!abort.signal.aborted) await answerNow(frame, abort.signal)
+      })
     } finally {
-      if (inFlight.get(frame.id) === abort) inFlight.delete(frame.id)
+      if (inFlight.get(frame.id) === flight) inFlight.delete(frame.id)
     }
   }
 
-  const answerNow = async (frame: ClientFrame & { t: 'req' }, signal: AbortSignal): Promise<void> => {
+  /** Whether the request is held now, under the same id (6). */
+  const holds = async (frame: RequestFrame, signal: AbortSignal): Promise<boolean> => {
+    const { id } = frame
+    const resume = (): void => {
+      inFlight.get(id)?.abort()
+      inFlight.delete(id)
+      start(answerHeld(frame))
+    }
+    let hold: Awaited<ReturnType<ServeShape['hold']>>
+    try {
+      hold = await options.serveShape.hold(shapeQuery(frame, principal, signal), resume)
+    } catch {
+      return false // `answerNow` meets the same and says it
+    }
+    if (!hold) return false
+    const { replicaId, cancel } = hold
+    if (signal.aborted) cancel()
+    else inFlight.set(id, { replicaId, resume, abort: cancel })
+    return true
+  }
+
+  /** What was held has something to say, or to be told. */
+  const answerHeld = async (frame: RequestFrame): Promise<void> => {
+    const abort = new AbortController()
+    const flight: Flight = { abort: () => abort.abort() }
+    inFlight.set(frame.id, flight)
+    try {
+      // Rows that came together with a change of access wait for the verdict.
+      await verdict
+      if (!abort.signal.aborted) await answerNow(frame, abort.signal, false)
+    } finally {
+      if (inFlight.get(frame.id) === flight) inFlight.delete(frame.id)
+    }
+  }
+
+  const answerNow = async (frame: RequestFrame, signal: AbortSignal, mayHold = true): Promise<void> => {
     const caller = async (): Promise<Principal> => {
       const known = isShape(frame) ? principal : await recheck()
       if (!known) throw unauthenticated()
       return known
     }
-    const response = await respond(frame, caller, address, signal, options)
+    const response = await respond(frame, caller, address, signal, mayHold, options)
     if (response.body instanceof ReadableStream) {
       const { body } = response
       await turns.run(() => sendLarge(ws, frame.id, { ...response, body }, signal, unsent))
@@ -185,6 +237,12 @@ function serve(
       await drained(ws, unsent)
       if (!signal.aborted) sendAnswer(ws, frame.id, response, quoted(response.body))
     }
+  }
+
+  const start = (work: Promise<void>): void => {
+    work.catch((error: unknown) =>
+      services.log('error', 'A request over the WebSocket failed.', { error: String(error) }),
+    )
   }
 
   ws.on('pong', () => (alive = true))
@@ -203,18 +261,26 @@ function serve(
       const busy = errorResponse(new HttpError(429, 'busy', `More than ${MAX_IN_FLIGHT} requests at once.`))
       return sendAnswer(ws, frame.id, busy, quoted(busy.body))
     }
-    answer(frame).catch((error: unknown) =>
-      services.log('error', 'A request over the WebSocket failed.', { error: String(error) }),
-    )
+    start(answer(frame))
   })
   ws.on('error', (error) => services.log('debug', 'A WebSocket ended with an error.', { error: String(error) }))
   ws.on('close', () => {
     clearInterval(rechecking)
     clearInterval(pinging)
     unsubscribe()
-    for (const abort of inFlight.values()) abort.abort()
+    for (const flight of inFlight.values()) flight.abort()
     inFlight.clear()
   })
+}
+
+type RequestFrame = ClientFrame & { t: 'req' }
+
+/** A request that is not answered yet. The last two are of those that are held. */
+interface Flight {
+  readonly abort: () => void
+  readonly replicaId?: string
+  /** Answers it now. */
+  readonly resume?: () => void
 }
 
 const isShape = ({ path }: { readonly path: string }): boolean => /^\/v1\/shape(?:[?#]|$)/.test(path)
@@ -223,6 +289,20 @@ const isLive = ({ path }: { readonly path: string }): boolean => /[?&]live=/.tes
 
 const identityOf = (principal: Principal): string =>
   principal.kind === 'person' ? principal.person_id : principal.gateway_id
+
+const roleOf = (principal: Principal): string | undefined => (principal.kind === 'person' ? principal.role : undefined)
+
+/** No Request and no router: these are the bulk of all requests. */
+function shapeQuery(
+  { method, path, headers }: RequestFrame,
+  principal: Principal,
+  signal: AbortSignal,
+  mayHold = true,
+): ShapeQuery {
+  const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+  const search = new URLSearchParams(/\?([^#]*)/.exec(path)?.[1])
+  return { principal, method, search, header: (name) => lower.get(name), signal, mayHold }
+}
 
 function readFrame(text: string): ClientFrame | undefined {
   try {
@@ -235,26 +315,18 @@ function readFrame(text: string): ClientFrame | undefined {
 type Answer = Omit<ShapeResponse, 'body'> & { readonly body: ShapeResponse['body'] | string }
 
 async function respond(
-  { method, path, headers, body }: ClientFrame & { t: 'req' },
+  frame: RequestFrame,
   callerOf: () => Promise<Principal>,
   address: string,
   signal: AbortSignal,
+  mayHold: boolean,
   { serveShape, fetch, services }: SyncSocketOptions,
 ): Promise<Answer> {
+  const { method, path, headers, body } = frame
   try {
     const principal = await callerOf()
+    if (isShape(frame)) return await serveShape(shapeQuery(frame, principal, signal, mayHold))
     const url = new URL(path, 'http://hq.local')
-    if (url.pathname === '/v1/shape') {
-      // The bulk of all requests: no Request, no router.
-      const lower = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-      return await serveShape({
-        principal,
-        method,
-        search: url.searchParams,
-        header: (name) => lower.get(name),
-        signal,
-      })
-    }
     const init: RequestInit = { method, headers: { ...headers, host: 'localhost' }, signal }
     if (body !== undefined && method !== 'GET') init.body = body
     const response = await fetch(new Request(url, init), { inProcess: { principal, address } })
@@ -331,48 +403,4 @@ const sendAnswer = (
 
 const send = (ws: WebSocket, frame: ServerFrame): void => {
   if (ws.readyState === WebSocket.OPEN) ws.send(JSON.stringify(frame))
-}
-
-/** What was sent over all sockets and has not been read (4). */
-interface Unsent {
-  isTooMuch(): boolean
-  watch(ws: WebSocket): void
-}
-
-/** Looks now and then at who has something unread; who does not get on with it is cut off, sooner while memory is short. */
-function createUnsent(wss: WebSocketServer): Unsent & { stop(): void } {
-  const unread = new Map<WebSocket, { bytes: number; since: number }>()
-  const total = (): number => {
-    let sum = 0
-    for (const ws of unread.keys()) sum += ws.bufferedAmount
-    return sum
-  }
-  const look = (): void => {
-    const limit = total() > ALL_BUFFERS ? STUCK_SHORT_MS : STUCK_MS
-    for (const [ws, last] of unread) {
-      const bytes = ws.bufferedAmount
-      if (bytes === 0 || !wss.clients.has(ws)) unread.delete(ws)
-      else if (bytes !== last.bytes) Object.assign(last, { bytes, since: Date.now() })
-      else if (Date.now() - last.since > limit) ws.terminate()
-    }
-  }
-  const looking = setInterval(look, LOOK_MS)
-  looking.unref()
-  return {
-    isTooMuch: () => total() > ALL_BUFFERS,
-    watch(ws) {
-      if (ws.bufferedAmount > 0 && !unread.has(ws)) unread.set(ws, { bytes: ws.bufferedAmount, since: Date.now() })
-    },
-    stop: () => clearInterval(looking),
-  }
-}
-
-/** Waits until the peer has read most of what it was sent (4). */
-async function drained(ws: WebSocket, unsent: Unsent): Promise<void> {
-  for (;;) {
-    unsent.watch(ws)
-    if (ws.readyState !== WebSocket.OPEN || ws.bufferedAmount <= FEW_BYTES) return
-    if (ws.bufferedAmount <= SEND_BUFFER && !unsent.isTooMuch()) return
-    await new Promise((later) => setTimeout(later, 20))
-  }
 }

@@ -19,7 +19,7 @@ import { openDatabase } from './database.ts'
 import { parseTableName, quoteTable } from './identifiers.ts'
 import { createLifecycle } from './lifecycle.ts'
 import { createMaintenance } from './maintenance.ts'
-import { type Logger, type ShapeRequest, type ShapeResponse, silentLogger, Unavailable } from './protocol.ts'
+import { type Hold, type Logger, type ShapeRequest, type ShapeResponse, silentLogger, Unavailable } from './protocol.ts'
 import { type Replication, SetupError, startReplication } from './replication.ts'
 import { createServe } from './serve.ts'
 import { createShapes } from './shapes.ts'
@@ -75,6 +75,11 @@ export interface Engine {
   start(): Promise<void>
   stop(): Promise<void>
   handle(request: ShapeRequest): Promise<ShapeResponse>
+  /**
+   * Holds a live GET that has nothing to say yet, for next to no memory: `done` is called once when `handle` with `mayHold: false` has an answer to
+   * give, be it that time is over. `undefined`: nothing is held, and `handle` is to be asked at once.
+   */
+  hold(request: ShapeRequest, done: () => void): Hold | undefined
   /** Commit LSN up to which every transaction is in the log of every shape. */
   position(): number
   /**
@@ -306,6 +311,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       if (!running || stopped) return unavailable
       return running.serve.handle(request)
     },
+    hold: (request, done) => (running && !stopped ? running.serve.hold(request, done) : undefined),
     position,
     waitFor,
     onPosition(listener) {

@@ -66,6 +66,14 @@ export interface ShapeRequest {
   readonly body?: unknown
   /** Aborted when the client is gone: a held request then ends and frees what it had. */
   readonly signal?: AbortSignal | undefined
+  /** Whether a live request may be held; `false` answers at once, also when there is nothing to say. Default true. */
+  readonly mayHold?: boolean | undefined
+}
+
+/** A held request that costs next to nothing. */
+export interface Hold {
+  /** The client is gone. */
+  cancel(): void
 }
 
 export interface ShapeResponse {

@@ -4,15 +4,17 @@
  *  1. Handles are compared before offsets; at `-1` and `now` the handle is ignored.
  *  2. A 409 always carries a handle to begin again with, other than the one refused, unless there can't be one.
  *  3. Only requests that no retry or refetch can repair are answered with 400.
- *  4. A held request costs a listener and a timer; an aborted one frees both at once.
+ *  4. A held request costs a record in holding.ts; an aborted one frees it at once. `hold` is for callers who keep no promise meanwhile.
  *  5. `electric-cursor` is on live replies only, `electric-schema` on all others.
  */
+import { createHolding } from './holding.ts'
 import type { Lifecycle, Wanted } from './lifecycle.ts'
 import { Retired } from './lifecycle.ts'
 import {
   compareOffsets,
   encode,
   formatOffset,
+  type Hold,
   InvalidRequest,
   type Logger,
   MUST_REFETCH,
@@ -24,7 +26,7 @@ import {
 } from './protocol.ts'
 import { createCache, readLog } from './reader.ts'
 import { readOptionalDefinition, readQuery, type ShapeQuery } from './request.ts'
-import { createListeners, logEnd, newest, type Served, type Shape, type Shapes } from './shapes.ts'
+import { logEnd, newest, type Served, type Shape, type Shapes } from './shapes.ts'
 import { chunkFile, readChunk } from './snapshot.ts'
 import { eventStream } from './sse.ts'
 import type { Store } from './store.ts'
@@ -38,9 +40,9 @@ export interface ServeOptions {
   readonly logChunkBytes: number
   readonly allowDeletion: boolean
   readonly cacheControl: 'electric' | 'no-store'
-  /** Resolves true when the log has reached an LSN, false when it has not within the time that a client may be ahead. */
   /** Aborted when the engine stops: nobody is held any longer. */
   readonly stopping: AbortSignal
+  /** Resolves true when the log has reached an LSN, false when it has not within the time that a client may be ahead. */
   readonly catchesUpWith: (lsn: number, signal: AbortSignal | undefined) => Promise<boolean>
 }
 
@@ -52,9 +54,7 @@ const MAX_RETRIES = 5
 export const createServe = (options: ServeOptions) => {
   const { shapes, store, lifecycle, logger } = options
   const bodies = createCache<Uint8Array<ArrayBuffer>>(CACHE_BYTES)
-  /** Everybody who is held. */
-  const held = createListeners()
-  options.stopping.addEventListener('abort', held.tell)
+  const holding = createHolding(options)
 
   const handle = async (request: ShapeRequest): Promise<ShapeResponse> => {
     try {
@@ -152,16 +152,16 @@ export const createServe = (options: ServeOptions) => {
     request: ShapeRequest,
   ): Promise<ShapeResponse> => {
     const { shape, generation } = served
-    const chunks = generation.chunks.length
-    if (asked.tx === 0 && asked.op < chunks - 1) return serveChunk(served, asked.op + 1, formatOffset(asked), request)
-    const after = asked.tx === 0 ? generation.from : asked
+    const after = afterSnapshot(generation, asked)
+    if (!after) return serveChunk(served, asked.op + 1, formatOffset(asked), request)
     if (compareOffsets(after, shape.floor) < 0) return refuse(query, request)
     if (after.tx > store.position() && compareOffsets(after, logEnd(shape, generation)) > 0) {
       // A client that is ahead has seen what we have not: the log catches up at once, or it is not the same log.
       if (!(await options.catchesUpWith(after.tx, request.signal))) return refuse(query, request)
     }
     if (query.sse) return serveEvents(served, query, after)
-    if (query.live && compareOffsets(after, logEnd(shape, generation)) >= 0) await grows(served, after, request.signal)
+    const mayHold = query.live && request.mayHold !== false && !options.stopping.aborted
+    if (mayHold && compareOffsets(after, logEnd(shape, generation)) >= 0) await grows(served, after, request.signal)
     if (options.stopping.aborted) throw new Unavailable('the server is stopping', 1)
     if (isDead(shape)) return refuse(query, request)
     return serveMessages(served, query, after, asked, request)
@@ -218,25 +218,40 @@ export const createServe = (options: ServeOptions) => {
   }
 
   /** Resolves when the shape has something after the offset, is dead, or has been waited for long enough. */
-  const grows = ({ shape, generation }: Served, after: Offset, signal: AbortSignal | undefined): Promise<void> =>
+  const grows = (served: Served, after: Offset, signal: AbortSignal | undefined): Promise<void> =>
     new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer)
-        shape.changes.delete(check)
-        held.delete(done)
-        signal?.removeEventListener('abort', done)
+      if (signal?.aborted) return resolve()
+      const gone = (): void => {
+        hold.cancel()
         resolve()
       }
-      const check = (): void => {
-        if (isDead(shape) || compareOffsets(after, logEnd(shape, generation)) < 0) done()
-      }
-      const timer = setTimeout(done, options.longPollMs)
-      shape.changes.add(check)
-      held.add(done)
-      signal?.addEventListener('abort', done)
-      if (signal?.aborted || options.stopping.aborted) done()
-      else check()
+      const hold = holding.hold(served, after, () => {
+        signal?.removeEventListener('abort', gone)
+        resolve()
+      })
+      signal?.addEventListener('abort', gone, { once: true })
     })
+
+  const hold = (request: ShapeRequest, done: () => void): Hold | undefined => {
+    const waits = waiting(request)
+    return waits && holding.hold(waits.served, waits.after, done)
+  }
+
+  /** Whose log has nothing for a live request, when that is all there is to it; everything else is `handle`'s. */
+  const waiting = (request: ShapeRequest): { served: Served; after: Offset } | undefined => {
+    const query = readQueryIfValid(request)
+    if (!query?.live || query.sse || typeof query.start !== 'object' || options.stopping.aborted) return undefined
+    const served = shapes.byHandle(query.handle as string)
+    if (served?.shape.state !== 'ready' || lifecycle.find(query) !== served.shape) return undefined
+    const { shape, generation } = served
+    const after = afterSnapshot(generation, query.start)
+    if (!after || compareOffsets(after, shape.floor) < 0) return undefined
+    // Behind: there is something to say. Ahead of the whole log: that must be found out about.
+    if (compareOffsets(after, logEnd(shape, generation)) < 0) return undefined
+    if (after.tx > store.position() && compareOffsets(after, logEnd(shape, generation)) > 0) return undefined
+    shape.usedAt = Date.now()
+    return { served, after }
+  }
 
   const refuse = async (wanted: Wanted, request: ShapeRequest): Promise<ShapeResponse> => {
     const shape = await lifecycle.ensure(wanted)
@@ -308,10 +323,24 @@ export const createServe = (options: ServeOptions) => {
     return 'public, max-age=60, stale-while-revalidate=300'
   }
 
-  return { handle }
+  return { handle, hold }
 }
 
 const OPEN = Buffer.from('[')
+
+/** Where the log goes on; `undefined` for an offset inside the snapshot. */
+const afterSnapshot = ({ chunks, from }: Served['generation'], asked: Offset): Offset | undefined => {
+  if (asked.tx !== 0) return asked
+  return asked.op < chunks.length - 1 ? undefined : from
+}
+
+const readQueryIfValid = (request: ShapeRequest): ShapeQuery | undefined => {
+  try {
+    return readQuery(request)
+  } catch {
+    return undefined // `handle` reads it again and says what is wrong
+  }
+}
 
 const isDead = (shape: Shape): boolean => shape.state === 'dead'
 
