@@ -210,6 +210,9 @@ describe('the WebSocket', () => {
       expect((await live).body).toContain('Live “ü”')
       expect((await socket.request('/v1/nope')).status).toBe(404)
       expect((await socket.request('/v1/shape?table=nope&offset=-1')).status).toBe(400)
+      // Found by fuzzing: it was a 500.
+      const noHeader = { headers: { cookie: '\u0000' } }
+      expect((await socket.request('/v1/nope', noHeader)).status).toBe(400)
       socket.send({ t: 'ping', n: 7 })
       await expect.poll(() => socket.frames.at(-1)).toEqual({ t: 'pong', n: 7 })
     } finally {

@@ -322,24 +322,30 @@ async function respond(
   mayHold: boolean,
   { serveShape, fetch, services }: SyncSocketOptions,
 ): Promise<Answer> {
-  const { method, path, headers, body } = frame
   try {
     const principal = await callerOf()
     if (isShape(frame)) return await serveShape(shapeQuery(frame, principal, signal, mayHold))
-    const url = new URL(path, 'http://hq.local')
-    const init: RequestInit = { method, headers: { ...headers, host: 'localhost' }, signal }
-    if (body !== undefined && method !== 'GET') init.body = body
-    const response = await fetch(new Request(url, init), { inProcess: { principal, address } })
+    const response = await fetch(requestOf(frame, signal), { inProcess: { principal, address } })
     return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() }
   } catch (error) {
     const known = knownError(error)
     if (known) return errorResponse(known)
     if (!signal.aborted)
       services.log('error', 'A request failed.', {
-        path: path.split('?')[0],
+        path: frame.path.split('?')[0],
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       })
     return errorResponse(new HttpError(500, 'internal', 'Something went wrong in the server; its log says what.'))
+  }
+}
+
+function requestOf({ method, path, headers, body }: RequestFrame, signal: AbortSignal): Request {
+  const init: RequestInit = { method, headers: { ...headers, host: 'localhost' }, signal }
+  if (body !== undefined && method !== 'GET') init.body = body
+  try {
+    return new Request(new URL(path, 'http://hq.local'), init)
+  } catch (error) {
+    throw new HttpError(400, 'malformed', `That is no request of HTTP: ${String(error).slice(0, 200)}`)
   }
 }
 
