@@ -4,6 +4,7 @@
  *
  * Environment: HQ_HOME (.hq), HQ_HOST (127.0.0.1), HQ_PORT (3210), HQ_PUBLIC_URL, DATABASE_URL, ELECTRIC_URL, ELECTRIC_SECRET.
  */
+import './heap.ts'
 import { resolve } from 'node:path'
 import { PostgresStartError, startEmbeddedPostgres } from './database/embedded.ts'
 import { MigrationError } from './database/migrate.ts'

@@ -2,6 +2,7 @@
  * The sync-server as a child process that tests may kill. Started by `startTestServer` (browser.ts) with its settings in the
  * environment; says its address to the parent and ends when the parent does.
  */
+import '@hq/sync-server/heap.ts'
 import { type ServerOptions, startServer } from '@hq/sync-server/server.ts'
 
 const { env } = process
