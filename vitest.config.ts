@@ -9,6 +9,9 @@ const SLOW = [
   'tests/transports.test.ts',
 ]
 
+/** CI's machine is shared: what starts whole programs and browsers may have one more try there, which the report names (`retry x1`). */
+const retry = process.env['CI'] ? 1 : 0
+
 /**
  * Three projects, all in Node.
  *  - `unit`   `*.test.ts`: pure or in-process (PGlite included).
@@ -39,6 +42,7 @@ export default defineConfig({
           ],
           // The containers have a run of their own: vitest.docker.config.ts.
           exclude: ['**/node_modules/**', 'tests/docker.test.ts', ...SLOW],
+          retry,
           testTimeout: 180_000,
           hookTimeout: 180_000,
           maxWorkers: 1,
@@ -49,6 +53,7 @@ export default defineConfig({
         test: {
           name: 'slow',
           include: SLOW,
+          retry,
           testTimeout: 180_000,
           hookTimeout: 180_000,
           maxWorkers: 1,

@@ -79,12 +79,11 @@ async function registered(system: System, slug: string) {
   const { token } = (await (await post('/v1/gateways/tokens', { label: slug }, system.owner)).json()) as {
     token: string
   }
-  const made = (await (await post('/v1/gateways/register', { token, slug, label: slug })).json()) as {
-    gateway_id: string
-    token: string
-  }
+  const identity = newGatewayIdentity()
+  const answer = await post('/v1/gateways/register', { token, slug, label: slug, ...identity.register })
+  const made = (await answer.json()) as { gateway_id: string }
   const principal = { kind: 'gateway', tenant_id: system.tenantId, gateway_id: made.gateway_id, slug } as const
-  return { headers: { authorization: `Bearer ${made.token}` }, principal }
+  return { headers: { authorization: `Bearer ${identity.token}` }, principal }
 }
 
 if (import.meta.main) console.log(await run())

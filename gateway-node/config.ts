@@ -6,7 +6,7 @@
  * | `HQ_GATEWAY_HOME` | `HQ_HOME/gateway` | folder of everything the gateway keeps |
  * | `HQ_HOME` | `.hq` beside the project | |
  * | `HQ_SERVER_URL` (or `HQ_SERVER`) | from registration | address of the server |
- * | `HQ_REGISTRATION_TOKEN` | | single-use token, for a gateway on another machine |
+ * | `HQ_REGISTRATION_TOKEN` | | single-use token, for a gateway on another machine; best given to register.ts only |
  * | `HQ_GATEWAY_SLUG`, `HQ_GATEWAY_LABEL` | host name | what it is called when it registers |
  * | `HQ_SYNC` | `websocket` | how it hears of changes: `websocket` (one connection for all tables), or over plain HTTP, through proxies that know nothing else, `long-poll` or `sse` |
  * | `HQ_TEMPLATES` | `templates/` of the project | folder of agent templates |

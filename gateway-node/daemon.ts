@@ -103,7 +103,8 @@ export async function startGateway<Runtimes extends RuntimeRegistry>(
   }
 }
 
-function takeLock(home: string): () => void {
+/** (D1) */
+export function takeLock(home: string): () => void {
   try {
     return lockFile(join(home, 'gateway.lock'))
   } catch (error) {

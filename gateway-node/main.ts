@@ -36,6 +36,8 @@ process.on('unhandledRejection', (error) => log('error', 'A promise was rejected
 
 try {
   const config = readConfig(process.env)
+  // Used or not, it is nothing for what this process starts.
+  delete process.env['HQ_REGISTRATION_TOKEN']
   log('info', 'Starting', { home: config.home, pid: process.pid, node: process.version })
   const gateway = await startGateway({ config, parts, log, env: process.env, signal: asked.signal })
   log('info', 'Ready', {

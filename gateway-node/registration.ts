@@ -1,13 +1,15 @@
 /**
  * Who this gateway is, and how it became so.
  *
- * `credentials.json` (0600) in the home folder says who: `{url, gateway_id, tenant_id, slug, token}`. `registration.json`, which the server beside
- * it writes into the same folder, or `HQ_REGISTRATION_TOKEN`, lets it become somebody.
+ * `credentials.json` (0600) in the home folder says who: `{url, gateway_id, tenant_id, slug, token, public_key, private_key}`. `registration.json`, which the
+ * server beside it writes into the same folder, or `HQ_REGISTRATION_TOKEN`, lets it become somebody.
  *
  *  C1 Credentials once had are used without asking the server: a gateway starts without a network.
  *  C2 A `registration.json` beside credentials means that the server doesn't know them any more (another database). Only when the server says so
- *     itself is the gateway registered anew; everything of the former one moves to `former-<time>/`, nothing is deleted.
+ *     itself, and has registered it anew, does everything of the former one move to `former-<time>/`; nothing is deleted.
  *  C3 Waiting for a server that isn't up yet never ends by itself; what the server refuses ends at once with its reason.
+ *  C4 The gateway makes its bearer token and its keys itself and has them on the disk before it asks (registration-identity.ts). A process that ends anywhere
+ *     between, also after the server has committed and before its answer came, is followed by one that becomes the same gateway with the same token.
  */
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,16 +17,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { errorBodySchema, sessionResponseSchema } from '@hq/shared/sync/protocol.ts'
 import { z } from 'zod'
 import { checkServerUrl, type GatewayConfig, SetupError } from './config.ts'
+import {
+  bearerHash,
+  dropPendingIdentity,
+  type Identity,
+  identitySchema,
+  PENDING,
+  pendingIdentity,
+  renewPendingIdentity,
+  writeDurably,
+} from './registration-identity.ts'
 import type { Log } from './service.ts'
 import { isCode } from './workspaces/paths.ts'
-import { writeFileAtomically } from './workspaces/repository.ts'
 
-const credentialsSchema = z.object({
+const credentialsSchema = identitySchema.extend({
   url: z.string(),
   gateway_id: z.uuid(),
   tenant_id: z.uuid(),
   slug: z.string(),
-  token: z.string().min(1),
 })
 export type Credentials = z.infer<typeof credentialsSchema>
 
@@ -39,8 +49,7 @@ const offerSchema = z.object({
 const answerSchema = z.object({
   gateway_id: z.uuid(),
   tenant_id: z.uuid(),
-  slug: z.string().optional(),
-  token: z.string().min(1),
+  slug: z.string(),
 })
 
 export interface RegistrationOptions {
@@ -74,17 +83,20 @@ export async function obtainCredentials(options: RegistrationOptions): Promise<C
         : known
     if (!offer || !(await isForgotten(credentials, options))) {
       if (credentials.url !== known.url) await writeCredentials(config.home, credentials)
+      await dropPendingIdentity(config.home)
       return credentials
     }
-    const aside = await setAside(config.home, options.now?.() ?? Date.now())
-    log('warn', 'The server does not know this gateway any more; it registers anew, and what it had is kept', {
-      kept: aside,
-    })
+    log('warn', 'The server does not know this gateway any more; it registers anew')
   }
   const offer = await waitForOffer(options)
-  const credentials = await register(offer, options)
+  const credentials = await becomeSomebody(offer, options)
+  if (known) {
+    const kept = await setAside(config.home, options.now?.() ?? Date.now())
+    log('warn', 'What this gateway had under its former registration is kept', { kept })
+  }
   await writeCredentials(config.home, credentials)
   await rm(offerFile(config.home), { force: true })
+  await dropPendingIdentity(config.home)
   log('info', 'Registered', { gateway: credentials.gateway_id, slug: credentials.slug, server: credentials.url })
   return credentials
 }
@@ -107,7 +119,7 @@ async function readCredentials(home: string): Promise<Credentials | undefined> {
 }
 
 const writeCredentials = (home: string, credentials: Credentials): Promise<void> =>
-  writeFileAtomically(credentialsFile(home), `${JSON.stringify(credentials, null, 2)}\n`, 0o600)
+  writeDurably(credentialsFile(home), credentials)
 
 async function readOffer(config: GatewayConfig): Promise<Offer | undefined> {
   const { registrationToken, serverUrl, slug, label } = config
@@ -153,7 +165,7 @@ async function waitForOffer(options: RegistrationOptions): Promise<Offer> {
     if (Date.now() - start > patienceMs) {
       throw new SetupError(
         'not_registered',
-        `This gateway isn't registered, and no registration came into ${config.home}. Start it with the server (npm start), or set HQ_SERVER_URL and HQ_REGISTRATION_TOKEN (Settings, Gateways).`,
+        `This gateway isn't registered, and no registration came into ${config.home}. Start it with the server (npm start), or run the command that “Add a gateway” in the app shows (HQ_SERVER_URL and HQ_REGISTRATION_TOKEN).`,
       )
     }
     if (looks === 0) log('info', 'Waiting for the server to offer a registration', { folder: config.home })
@@ -161,11 +173,33 @@ async function waitForOffer(options: RegistrationOptions): Promise<Offer> {
   }
 }
 
-async function register(offer: Offer, options: RegistrationOptions): Promise<Credentials> {
+/** (C4) */
+async function becomeSomebody(offer: Offer, options: RegistrationOptions): Promise<Credentials> {
+  const { home } = options.config
+  const asked = await register(offer, await pendingIdentity(home), options)
+  if (asked !== 'revoked') return asked
+  // An earlier try succeeded, was never heard of here, and was retired meanwhile; this token is good for another gateway.
+  const again = await register(offer, await renewPendingIdentity(home), options)
+  if (again !== 'revoked') return again
+  throw new SetupError('registration_refused', `The server at ${offer.url} refuses a token that was made just now.`)
+}
+
+async function register(
+  offer: Offer,
+  identity: Identity,
+  options: RegistrationOptions,
+): Promise<Credentials | 'revoked'> {
   const { signal, log, fetch = globalThis.fetch, lookMs = 200 } = options
-  const body = JSON.stringify({ token: offer.token, slug: offer.slug, label: offer.label })
+  const body = JSON.stringify({
+    token: offer.token,
+    slug: offer.slug,
+    label: offer.label,
+    bearer_hash: bearerHash(identity.token),
+    public_key: identity.public_key,
+  })
   for (let attempt = 0; ; attempt++) {
     let response: Response | undefined
+    let answer: unknown
     try {
       response = await fetch(`${offer.url}/v1/gateways/register`, {
         method: 'POST',
@@ -174,18 +208,21 @@ async function register(offer: Offer, options: RegistrationOptions): Promise<Cre
         redirect: 'error',
         signal: AbortSignal.any([signal, AbortSignal.timeout(15_000)]),
       })
+      answer = await response.json()
     } catch (error) {
+      // Not reached, or the answer was cut off. It may count already there; asking again gives the same answer.
       signal.throwIfAborted()
       if (attempt === 0)
         log('info', 'The server does not answer yet; trying again', { server: offer.url, reason: String(error) })
+      if (response?.ok) response = undefined
     }
     if (response?.ok) {
-      const answer = answerSchema.parse(await response.json())
-      const { gateway_id, tenant_id, token } = answer
-      return { url: offer.url, gateway_id, tenant_id, token, slug: answer.slug ?? offer.slug }
+      const { gateway_id, tenant_id, slug } = parseAnswer(answer, offer)
+      return { url: offer.url, gateway_id, tenant_id, slug, ...identity }
     }
     if (response && response.status < 500 && response.status !== 429 && response.status !== 408) {
-      const said = errorBodySchema.safeParse(await response.json().catch(() => ({})))
+      const said = errorBodySchema.safeParse(answer)
+      if (said.data?.code === 'bearer_revoked') return 'revoked'
       throw new SetupError(
         'registration_refused',
         `The server at ${offer.url} refused to register this gateway: ${said.data?.message ?? `status ${response.status}`}`,
@@ -193,6 +230,16 @@ async function register(offer: Offer, options: RegistrationOptions): Promise<Cre
     }
     await sleep(Math.min(lookMs * 2 ** attempt, 10_000), undefined, { signal })
   }
+}
+
+function parseAnswer(answer: unknown, { url }: Offer): z.infer<typeof answerSchema> {
+  const parsed = answerSchema.safeParse(answer)
+  if (parsed.success) return parsed.data
+  throw new SetupError(
+    'registration_refused',
+    `What answers at ${url} is not an HQ server of this version. Check HQ_SERVER_URL, and that server and gateway have the same version.`,
+    { cause: parsed.error },
+  )
 }
 
 /** True only when the server itself answers that it knows no such gateway (C2). */
@@ -217,16 +264,19 @@ async function isForgotten(
   }
 }
 
-/** Moves all but the offer and the lock into a folder of its own. */
+/** Moves all but the offer, the identity of the new registration and the lock into a folder of its own. Credentials last: until then it can begin again. */
 async function setAside(home: string, now: number): Promise<string> {
   const aside = `former-${new Date(now).toISOString().replaceAll(/[-:.]/g, '')}`
-  await mkdir(join(home, aside), { mode: 0o700 })
+  await mkdir(join(home, aside), { mode: 0o700, recursive: true })
+  const stays = (name: string): boolean =>
+    name.startsWith('former-') || name.startsWith('gateway.lock') || STAY.includes(name)
   for (const name of await readdir(home)) {
-    if (name.startsWith('former-') || name === 'registration.json' || name.startsWith('gateway.lock')) continue
-    await rename(join(home, name), join(home, aside, name))
+    if (!stays(name)) await rename(join(home, name), join(home, aside, name))
   }
+  await rename(credentialsFile(home), join(home, aside, 'credentials.json'))
   return aside
 }
+const STAY = ['registration.json', PENDING, 'credentials.json']
 
 async function readText(path: string): Promise<string | undefined> {
   try {

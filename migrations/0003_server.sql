@@ -74,7 +74,8 @@ create table gateway_registration_tokens (
   created_at timestamptz not null default now(),
   expires_at timestamptz not null,
   consumed_at timestamptz,
-  consumed_by_gateway_id uuid references gateways (id)
+  consumed_by_gateway_id uuid references gateways (id),
+  revoked_at timestamptz
 );
 create table gateway_credentials (
   id uuid primary key,

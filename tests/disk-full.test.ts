@@ -127,8 +127,10 @@ test('a full disk under the server’s Postgres: the server says so, replicas wa
   const { token } = (await (await post('/v1/gateways/tokens', { label: 'one' }, { cookie })).json()) as {
     token: string
   }
-  const registered = await post('/v1/gateways/register', { token, slug: 'one', label: 'one' })
-  await writeFile(join(elsewhere, 'credentials.json'), await registered.text())
+  const identity = newGatewayIdentity()
+  const asked = { token, slug: 'one', label: 'one', ...identity.register }
+  const registered = (await (await post('/v1/gateways/register', asked)).json()) as object
+  await writeFile(join(elsewhere, 'credentials.json'), JSON.stringify({ ...registered, token: identity.token }))
   const replica = await openReplicaOf({ home: elsewhere }, server.url, (answer) => {
     if (answer.status >= 500) void answer.text().then((text) => said.push(`${answer.status} ${text}`))
   })

@@ -62,6 +62,8 @@ const gateways = table(
     gateway_id: c.uuid().merge('immutable'),
     slug: c.text().merge('immutable'),
     label: c.text(),
+    /** X25519, base64url; the private half never leaves the gateway. What is meant for it alone is sealed for this key. */
+    public_key: c.text().null().merge('server'),
     status: c.enum('gateway_status').default("'provisioning'").merge('owner'),
     last_seen_at: c.time().null().merge('owner'),
     started_at: c.time().null().merge('owner'),

@@ -1,6 +1,12 @@
 /** Routes of gateways. What they do is in `gateways/`. */
 import { Hono } from 'hono'
-import { createRegistrationToken, registerGateway, retireGateway } from '../gateways/gateways.ts'
+import {
+  createRegistrationToken,
+  listRegistrationTokens,
+  registerGateway,
+  retireGateway,
+  revokeRegistrationToken,
+} from '../gateways/gateways.ts'
 import { type Env, jsonBody, requirePerson, type Services } from './context.ts'
 
 export function gatewayRoutes(services: Services): Hono<Env> {
@@ -9,22 +15,26 @@ export function gatewayRoutes(services: Services): Hono<Env> {
 
   app.post('/v1/gateways/tokens', async (c) => {
     const person = await requirePerson(c, services, 'admin')
-    const { token, expires_at } = await createRegistrationToken(pool, person, await jsonBody(c))
+    const { id, token, expires_at } = await createRegistrationToken(pool, person, await jsonBody(c))
     const origin = c.req.header('origin') ?? new URL(c.req.url).origin
-    // The token goes by the environment: an argument would be seen in the list of processes.
-    return c.json(
-      {
-        token,
-        expires_at,
-        command: `HQ_SERVER_URL=${origin} HQ_REGISTRATION_TOKEN=${token} node scripts/run.mjs gateway-node/main.ts`,
-      },
-      201,
-    )
+    return c.json({ id, token, expires_at, command: installerCommand(origin, token) }, 201)
+  })
+  app.get('/v1/gateways/tokens', async (c) => {
+    const person = await requirePerson(c, services, 'admin')
+    return c.json({ tokens: await listRegistrationTokens(pool, person.tenant_id) })
+  })
+  app.delete('/v1/gateways/tokens/:id{[0-9a-f-]{36}}', async (c) => {
+    const person = await requirePerson(c, services, 'admin')
+    await revokeRegistrationToken(pool, person.tenant_id, c.req.param('id'))
+    return c.json({ ok: true })
   })
   app.post('/v1/gateways/register', async (c) => {
-    const registration = await registerGateway(pool, await jsonBody(c))
-    services.log('info', 'A gateway registered.', { gateway_id: registration.gateway_id, slug: registration.slug })
-    return c.json(registration, 201)
+    const { registration, isNew } = await registerGateway(pool, await jsonBody(c))
+    services.log('info', isNew ? 'A gateway registered.' : 'A gateway asked again for its registration.', {
+      gateway_id: registration.gateway_id,
+      slug: registration.slug,
+    })
+    return c.json(registration, isNew ? 201 : 200)
   })
   app.delete('/v1/gateways/:id{[0-9a-f-]{36}}', async (c) => {
     const person = await requirePerson(c, services, 'admin')
@@ -34,3 +44,10 @@ export function gatewayRoutes(services: Services): Hono<Env> {
   })
   return app
 }
+
+/**
+ * One line for a shell, in a checkout of this project on the gateway's machine. The token is in the environment of the short first step only: never an
+ * argument, which every user of a machine sees, and not in what the gateway and its agents inherit.
+ */
+const installerCommand = (origin: string, token: string): string =>
+  `HQ_SERVER_URL=${new URL(origin).origin} HQ_REGISTRATION_TOKEN=${token} npm run gateway:register && npm run gateway`

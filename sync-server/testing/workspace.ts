@@ -169,12 +169,11 @@ export async function startWorkspace(
         const { token } = (await (await post('/v1/gateways/tokens', { label: slug }, owner)).json()) as {
           token: string
         }
-        const made = (await (await post('/v1/gateways/register', { token, slug, label: slug })).json()) as {
-          gateway_id: string
-          token: string
-        }
+        const identity = newGatewayIdentity()
+        const answer = await post('/v1/gateways/register', { token, slug, label: slug, ...identity.register })
+        const made = (await answer.json()) as { gateway_id: string }
         const principal = { kind: 'gateway', tenant_id: running().tenantId, gateway_id: made.gateway_id, slug } as const
-        return { headers: { authorization: `Bearer ${made.token}` }, token: made.token, principal }
+        return { headers: { authorization: `Bearer ${identity.token}` }, token: identity.token, principal }
       },
       writer: (caller, replicaId = newId()) => createWriter(caller, replicaId, request),
       rows: async <T>(sql: string, params: unknown[] = []) => (await running().pool.query(sql, params)).rows as T[],

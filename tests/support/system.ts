@@ -15,6 +15,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bearerHash, makeIdentity } from '@hq/gateway-node/registration-identity.ts'
 import { type GatewayProcess, startGatewayProcess } from '@hq/gateway-node/testing/process.ts'
 import { newId } from '@hq/sync-server/database/ids.ts'
 import { type Caller, createWriter, insert, type Person, type Writer } from '@hq/sync-server/testing/workspace.ts'
@@ -138,9 +139,12 @@ export async function startSystem(
       const home = join(folder, slug)
       const env = { HQ_SERVER_URL: url, HQ_REGISTRATION_TOKEN: token, ...own }
       if (unstarted) {
-        const answer = await post('/v1/gateways/register', { token, slug, label: slug })
+        const identity = makeIdentity()
+        const { public_key } = identity
+        const asked = { token, slug, label: slug, bearer_hash: bearerHash(identity.token), public_key }
+        const answer = await post('/v1/gateways/register', asked)
         await mkdir(home, { recursive: true, mode: 0o700 })
-        const credentials = { url, ...((await answer.json()) as object), slug }
+        const credentials = { url, ...((await answer.json()) as object), slug, ...identity }
         await writeFile(join(home, 'credentials.json'), JSON.stringify(credentials), { mode: 0o600 })
       }
       const gateway = gatewayIn(home, slug, env)
