@@ -4,6 +4,7 @@
  * `server_rss`: the server's resident memory then. `server_rss_rest`: the same server before anybody came.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { newGatewayIdentity } from '@hq/sync-server/testing/workspace.ts'
 import { startSystem, taskPatch } from '../tests/support/system.ts'
 import type { Measurement } from './run.ts'
 import { startLoad } from './support/load.ts'

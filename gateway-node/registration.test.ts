@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkServerUrl, type GatewayConfig, readConfig, SetupError } from './config.ts'
 import { obtainCredentials } from './registration.ts'
+import { bearerHash, makeIdentity } from './registration-identity.ts'
 import { temporaryFolder } from './testing/folder.ts'
 
 const URL = 'http://127.0.0.1:4400'
@@ -10,9 +11,15 @@ const ANSWER = {
   gateway_id: '0199aaaa-0000-7000-8000-000000000001',
   tenant_id: '0199aaaa-0000-7000-8000-000000000002',
   slug: 'local-2',
-  token: 'hqgw_the-token',
 }
-const KNOWN = { url: URL, ...ANSWER, slug: 'local' }
+const IDENTITY = { ...makeIdentity(), token: 'hqgw_the-token' }
+const KNOWN = { url: URL, ...ANSWER, slug: 'local', ...IDENTITY }
+/** What is sent of an identity. */
+const sent = ({ token, public_key }: { token: string; public_key: string }) => ({
+  bearer_hash: bearerHash(token),
+  public_key,
+})
+const readJson = async (home: string, name: string) => JSON.parse(await readFile(join(home, name), 'utf8'))
 
 type Answer = { status: number; body: unknown } | Error
 
@@ -30,7 +37,7 @@ async function setUp(answers: Answer[], files: Record<string, unknown> = {}, mor
   const asked: Asked[] = []
   const config: GatewayConfig = { ...readConfig({}), home, slug: 'host', label: 'Host', ...more }
   const abort = new AbortController()
-  const obtain = () =>
+  const obtain = (fetch?: typeof globalThis.fetch) =>
     obtainCredentials({
       config,
       log: () => undefined,
@@ -38,17 +45,19 @@ async function setUp(answers: Answer[], files: Record<string, unknown> = {}, mor
       lookMs: 1,
       patienceMs: 300,
       now: () => 0,
-      fetch: async (input, init) => {
-        const { body, headers } = init ?? {}
-        asked.push({
-          url: String(input),
-          body: typeof body === 'string' ? JSON.parse(body) : undefined,
-          authorization: new Headers(headers).get('authorization'),
-        })
-        const answer = answers.length > 1 ? answers.shift() : answers[0]
-        if (!answer || answer instanceof Error) throw answer ?? new TypeError('fetch failed')
-        return Response.json(answer.body, { status: answer.status })
-      },
+      fetch:
+        fetch ??
+        (async (input, init) => {
+          const { body, headers } = init ?? {}
+          asked.push({
+            url: String(input),
+            body: typeof body === 'string' ? JSON.parse(body) : undefined,
+            authorization: new Headers(headers).get('authorization'),
+          })
+          const answer = answers.length > 1 ? answers.shift() : answers[0]
+          if (!answer || answer instanceof Error) throw answer ?? new TypeError('fetch failed')
+          return Response.json(answer.body, { status: answer.status })
+        }),
     })
   return { home, asked, obtain, abort }
 }
@@ -61,11 +70,13 @@ const offer = { url: URL, token: 'hqreg_offer', slug: 'local', label: 'This mach
 
 it('takes the offer beside it, keeps what it became, and deletes the offer', async () => {
   const { home, asked, obtain } = await setUp([{ status: 201, body: ANSWER }], { 'registration.json': offer })
-  expect(await obtain()).toEqual({ url: URL, ...ANSWER })
+  const credentials = await obtain()
+  expect(credentials).toMatchObject({ url: URL, ...ANSWER, token: expect.stringMatching(/^hqgw_[\w-]{43}$/) })
+  expect(await readJson(home, 'credentials.json')).toEqual(credentials)
   expect(asked).toEqual([
     {
       url: `${URL}/v1/gateways/register`,
-      body: { token: 'hqreg_offer', slug: 'local', label: 'This machine' },
+      body: { token: 'hqreg_offer', slug: 'local', label: 'This machine', ...sent(credentials) },
       authorization: null,
     },
   ])
@@ -94,12 +105,13 @@ it('with a token from the environment needs the address as well', async () => {
     {},
     { ...token, serverUrl: 'https://hq.example.com' },
   )
-  expect((await obtain()).url).toBe('https://hq.example.com')
-  expect(asked[0]?.body).toEqual({ token: 'hqreg_env', slug: 'host', label: 'Host' })
+  const credentials = await obtain()
+  expect(credentials.url).toBe('https://hq.example.com')
+  expect(asked[0]?.body).toEqual({ token: 'hqreg_env', slug: 'host', label: 'Host', ...sent(credentials) })
 })
 
 it.each([
-  ['nothing comes', [], {}, 'not_registered', /set HQ_SERVER_URL/],
+  ['nothing comes', [], {}, 'not_registered', /HQ_SERVER_URL and HQ_REGISTRATION_TOKEN/],
   ['the offer is torn', [], { 'registration.json': '{"tok' }, 'not_registered', /not JSON/],
   [
     'the token is used',
@@ -114,7 +126,72 @@ it.each([
   await expect(obtain()).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
 })
 
+describe('when the answer does not come (C4)', () => {
+  const files = { 'registration.json': offer }
+  const answer = { status: 200, body: ANSWER }
+
+  it('has token and keys on the disk, owner-only, before it asks, and asks again with the same', async () => {
+    const setup = await setUp([], files)
+    const { home, asked } = setup
+    const before: unknown[] = []
+    const looking: typeof fetch = async (_url, init) => {
+      before.push(await readJson(home, 'registering.json'))
+      expect((await stat(join(home, 'registering.json'))).mode & 0o777).toBe(0o600)
+      asked.push({ url: '', body: JSON.parse(String(init?.body)), authorization: null })
+      // The server has committed; the answer is cut off, then lost, then comes.
+      if (before.length === 1) return new Response('{"gateway_id":"0199', { status: 201 })
+      if (before.length === 2) throw new TypeError('reset')
+      return Response.json(ANSWER)
+    }
+    const credentials = await setup.obtain(looking)
+    expect(before).toHaveLength(3)
+    for (const identity of before) expect(credentials).toMatchObject(identity as object)
+    expect(new Set(asked.map(({ body }) => JSON.stringify(body))).size).toBe(1)
+    expect(await readdir(home)).toEqual(['credentials.json'])
+  })
+
+  it('asks as the same gateway in its next process', async () => {
+    const { home, asked, obtain } = await setUp([answer], { ...files, 'registering.json': IDENTITY })
+    expect(await obtain()).toEqual({ url: URL, ...ANSWER, ...IDENTITY })
+    expect(asked[0]?.body).toMatchObject(sent(IDENTITY))
+    expect(await readdir(home)).toEqual(['credentials.json'])
+  })
+
+  it('makes another identity, once, when the server has revoked the one it asked with', async () => {
+    const revoked = { status: 409, body: { code: 'bearer_revoked', message: 'Not accepted any more.' } }
+    const { asked, obtain } = await setUp([revoked, answer], { ...files, 'registering.json': IDENTITY })
+    const credentials = await obtain()
+    expect(credentials.token).not.toBe(IDENTITY.token)
+    expect(asked.map(({ body }) => body)).toMatchObject([sent(IDENTITY), sent(credentials)])
+    const never = await setUp([revoked], files)
+    await expect(never.obtain()).rejects.toMatchObject({ code: 'registration_refused' })
+    expect(never.asked).toHaveLength(2)
+  })
+
+  it('keeps what the former registration had where it is, when the new one is refused', async () => {
+    const used = { status: 410, body: { code: 'token_used', message: 'Already used.' } }
+    const { home, obtain } = await setUp([session(null), used], { ...files, 'credentials.json': KNOWN })
+    await mkdir(join(home, 'replica'))
+    await expect(obtain()).rejects.toThrow(/Already used/)
+    expect(await readJson(home, 'credentials.json')).toEqual(KNOWN)
+    expect(await readdir(home)).toContain('replica')
+  })
+
+  it('says so when what answers is no HQ server, or its own file is torn', async () => {
+    const other = await setUp([{ status: 200, body: { hello: 'world' } }], files)
+    await expect(other.obtain()).rejects.toThrow(/not an HQ server of this version/)
+    const torn = await setUp([answer], { ...files, 'registering.json': '{' })
+    await expect(torn.obtain()).rejects.toThrow(/Delete that file and register with a new token/)
+  })
+})
+
 describe('once registered', () => {
+  it('forgets the identity that it registered with, when it was ended before it could', async () => {
+    const { home, obtain } = await setUp([], { 'credentials.json': KNOWN, 'registering.json': IDENTITY })
+    await obtain()
+    expect(await readdir(home)).toEqual(['credentials.json'])
+  })
+
   it('starts without asking anybody (C1)', async () => {
     const { asked, obtain } = await setUp([], { 'credentials.json': KNOWN })
     expect(await obtain()).toEqual(KNOWN)
@@ -144,13 +221,15 @@ describe('once registered', () => {
   ])(
     'becomes somebody new when the server says %s that it forgot it, and keeps all it had (C2)',
     async (_how, answer) => {
-      const { home, obtain } = await setUp([answer, { status: 201, body: { ...ANSWER, token: 'hqgw_new-token' } }], {
+      const { home, asked, obtain } = await setUp([answer, { status: 201, body: ANSWER }], {
         'credentials.json': KNOWN,
         'registration.json': offer,
         'gateway.lock': '{}',
       })
       await mkdir(join(home, 'replica'))
-      expect((await obtain()).token).toBe('hqgw_new-token')
+      const credentials = await obtain()
+      expect(credentials.token).not.toBe(KNOWN.token)
+      expect(asked[1]?.body).toMatchObject(sent(credentials))
       expect((await readdir(home)).sort()).toEqual(['credentials.json', 'former-19700101T000000000Z', 'gateway.lock'])
       expect((await readdir(join(home, 'former-19700101T000000000Z'))).sort()).toEqual(['credentials.json', 'replica'])
     },

@@ -53,6 +53,7 @@ create table "gateways" (
   "gateway_id" uuid not null,
   "slug" text not null,
   "label" text not null,
+  "public_key" text,
   "status" text not null default 'provisioning',
   "last_seen_at" timestamptz,
   "started_at" timestamptz,

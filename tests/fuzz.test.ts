@@ -536,6 +536,8 @@ test('people, sessions, invitations, gateways, devices: any body', async () => {
     'GET /v1/invitations/by-token/nothing',
     'POST /v1/invitations/by-token/nothing/accept',
     'POST /v1/gateways/tokens',
+    'GET /v1/gateways/tokens',
+    `DELETE /v1/gateways/tokens/${id}`,
     'POST /v1/gateways/register',
     `DELETE /v1/gateways/${id}`,
     `POST /v1/devices/${id}/revoke`,

@@ -4,7 +4,7 @@ import { MigrationError, migrate, readMigrations } from '../database/migrate.ts'
 import { createPool, type Pool } from '../database/pool.ts'
 import { ensureTenant } from '../database/seed.ts'
 import { startTestPostgres } from '../shapes/testing/postgres.ts'
-import { remove, startWorkspace, update, type Workspace } from '../testing/workspace.ts'
+import { newGatewayIdentity, remove, startWorkspace, update, type Workspace } from '../testing/workspace.ts'
 import { createAttempts } from './attempts.ts'
 import { setup } from './setup.ts'
 
@@ -21,6 +21,10 @@ const post = async (path: string, body: unknown, headers: Record<string, string>
     headers: { 'content-type': 'application/json', ...headers },
   })
   return { status: response.status, body: (await response.json()) as Record<string, unknown>, response }
+}
+const request = async (method: string, path: string, headers: Record<string, string>) => {
+  const response = await fetch(workspace.url + path, { method, headers })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 const session = async (headers: Record<string, string>) =>
   (
@@ -239,17 +243,109 @@ describe('invitations', () => {
 })
 
 describe('gateways', () => {
+  type Identity = ReturnType<typeof newGatewayIdentity>
+  const register = (token: string, { register: own }: Identity, more: object = {}) =>
+    post('/v1/gateways/register', { token, slug: 'cellar', label: 'A machine', ...own, ...more })
+  const newToken = async (input: object) =>
+    String((await post('/v1/gateways/tokens', input, workspace.owner.headers)).body['token'])
+  const gateways = async () => Number((await workspace.rows('select count(*)::int as n from gateways'))[0]?.['n'])
+
+  test('get the same answer as often as they ask with the same token, whatever became of it since', async () => {
+    const before = await gateways()
+    const [token, identity] = [await newToken({ label: 'Attic' }), newGatewayIdentity()]
+    const together = await Promise.all(Array.from({ length: 5 }, () => register(token, identity)))
+    expect(together.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 201])
+    await workspace.rows(
+      `update gateway_registration_tokens set expires_at = now() - interval '1 day' where label = 'Attic'`,
+    )
+    const later = await register(token, identity, { slug: 'renamed', label: 'Renamed' })
+    const answers = [...together, later].map(({ body }) => body)
+    for (const answer of answers) expect(answer).toEqual(answers[0])
+    expect(JSON.stringify(answers)).not.toContain('hqgw_')
+    // Another bearer, another key: somebody else.
+    const { public_key } = newGatewayIdentity().register
+    expect((await register(token, newGatewayIdentity())).body['code']).toBe('token_used')
+    expect((await register(token, identity, { public_key })).body['code']).toBe('token_used')
+    // Its person made another token for it: still the same gateway, and that token is used too.
+    const another = await newToken({})
+    expect((await register(another, identity)).body).toEqual(answers[0])
+    expect((await register(another, newGatewayIdentity())).body['code']).toBe('token_used')
+    expect(await gateways()).toBe(before + 1)
+
+    await fetch(`${workspace.url}/v1/gateways/${String(later.body['gateway_id'])}`, {
+      method: 'DELETE',
+      headers: workspace.owner.headers,
+    })
+    expect(await register(token, identity)).toMatchObject({ status: 410, body: { code: 'token_used' } })
+    const fresh = await newToken({})
+    expect(await register(fresh, identity)).toMatchObject({ status: 409, body: { code: 'bearer_revoked' } })
+    expect((await register(fresh, newGatewayIdentity())).status).toBe(201)
+  })
+
+  test('do not register with a token that has expired, was withdrawn, or never was; nothing of a token is kept', async () => {
+    const list = async () =>
+      (await request('GET', '/v1/gateways/tokens', workspace.owner.headers)).body['tokens'] as Record<string, unknown>[]
+    const [expired, withdrawn] = [await newToken({ label: 'Old' }), await newToken({ label: 'Wrong' })]
+    expect((await list()).slice(0, 2)).toMatchObject([
+      { label: 'Wrong', gateway_id: null, created_by: expect.any(String) },
+      { label: 'Old', gateway_id: null },
+    ])
+    const id = (await list())[0]?.['id']
+    await workspace.rows(
+      `update gateway_registration_tokens set expires_at = now() - interval '1 second' where label = 'Old'`,
+    )
+    const member = await workspace.join('member')
+    expect((await request('GET', '/v1/gateways/tokens', member.headers)).status).toBe(403)
+    expect((await request('DELETE', `/v1/gateways/tokens/${id}`, member.headers)).status).toBe(403)
+    expect((await request('DELETE', `/v1/gateways/tokens/${id}`, workspace.owner.headers)).status).toBe(200)
+    expect((await request('DELETE', `/v1/gateways/tokens/${id}`, workspace.owner.headers)).status).toBe(404)
+    const identity = newGatewayIdentity()
+    expect(await register(expired, identity)).toMatchObject({ status: 410, body: { code: 'token_expired' } })
+    expect(await register(withdrawn, identity)).toMatchObject({ status: 410, body: { code: 'token_revoked' } })
+    expect(await register('hqreg_guess', identity)).toMatchObject({ status: 401, body: { code: 'token_unknown' } })
+    expect((await list()).filter(({ gateway_id }) => gateway_id === null)).toEqual([])
+
+    const good = await newToken({ label: 'Good' })
+    const { body } = await register(good, identity)
+    expect((await list())[0]).toMatchObject({ label: 'Good', gateway_id: body['gateway_id'] })
+    expect(
+      (await request('DELETE', `/v1/gateways/tokens/${(await list())[0]?.['id']}`, workspace.owner.headers)).status,
+    ).toBe(404)
+    const all = JSON.stringify([
+      await workspace.rows('select * from gateway_registration_tokens'),
+      await workspace.rows('select * from gateway_credentials'),
+      await workspace.rows('select * from gateways'),
+    ])
+    for (const secret of [good, expired, withdrawn, identity.token]) expect(all).not.toContain(secret)
+  })
+
+  test.each([
+    [{ bearer_hash: undefined }, /bearer token/],
+    [{ bearer_hash: 'hqgw_the-token-itself' }, /SHA-256/],
+    [{ public_key: undefined }, /public key/],
+    [{ public_key: 'x' }, /X25519/],
+    [{ label: ' ' }, /label/],
+  ])('are told what is missing: %j', async (wrong, message) => {
+    const answer = await register(await newToken({}), newGatewayIdentity(), wrong)
+    expect(answer.status).toBe(400)
+    expect(JSON.stringify(answer.body)).toMatch(message)
+  })
+
   test('register once by token, are known by bearer, and are out when retired', async () => {
-    const { body } = await post('/v1/gateways/tokens', { label: 'Cellar' }, workspace.owner.headers)
-    const register = () => post('/v1/gateways/register', { token: body['token'], slug: 'cellar', label: 'Cellar' })
-    const both = await Promise.all([register(), register()])
+    const token = await newToken({ label: 'Cellar' })
+    const [one, other] = [newGatewayIdentity(), newGatewayIdentity()]
+    const both = await Promise.all([register(token, one, { slug: 'hall' }), register(token, other, { slug: 'hall' })])
     expect(both.map(({ status }) => status).sort()).toEqual([201, 410])
+    const identity = both[0]?.status === 201 ? one : other
     const made = both.find(({ status }) => status === 201)?.body ?? {}
-    const headers = { authorization: `Bearer ${String(made['token'])}` }
-    expect(await session(headers)).toMatchObject({ kind: 'gateway', slug: 'cellar' })
-    const second = await post('/v1/gateways/tokens', {}, workspace.owner.headers)
-    const twin = await post('/v1/gateways/register', { token: second.body['token'], slug: 'cellar', label: 'Another' })
-    expect(twin.body['slug']).toBe('cellar-2')
+    expect(both.find(({ status }) => status === 410)?.body['code']).toBe('token_used')
+    const headers = { authorization: `Bearer ${identity.token}` }
+    expect(await session(headers)).toMatchObject({ kind: 'gateway', slug: 'hall' })
+    const [row] = await workspace.rows('select label, public_key from gateways where id = $1', [made['gateway_id']])
+    expect(row).toEqual({ label: 'Cellar', public_key: identity.register.public_key })
+    const twin = await register(await newToken({}), newGatewayIdentity(), { slug: 'hall' })
+    expect(twin.body['slug']).toBe('hall-2')
+    expect(await workspace.rows(`select label from gateways where slug = 'hall-2'`)).toEqual([{ label: 'A machine' }])
     const retired = await fetch(`${workspace.url}/v1/gateways/${String(made['gateway_id'])}`, {
       method: 'DELETE',
       headers: workspace.owner.headers,
@@ -266,8 +362,12 @@ describe('gateways', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600)
     await workspace.restart()
     expect((JSON.parse(await readFile(file, 'utf8')) as { token: string }).token).toBe(offer.token)
-    const made = await post('/v1/gateways/register', { token: offer.token, slug: 'local', label: 'Local' })
-    await writeFile(`${workspace.home}/gateway/credentials.json`, JSON.stringify(made.body))
+    const identity = newGatewayIdentity()
+    const made = await register(offer.token, identity, { slug: 'local' })
+    await writeFile(
+      `${workspace.home}/gateway/credentials.json`,
+      JSON.stringify({ ...made.body, token: identity.token }),
+    )
     await workspace.restart()
     await expect(readFile(file, 'utf8')).rejects.toThrow()
   })

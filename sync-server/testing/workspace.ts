@@ -4,7 +4,7 @@
  *     const workspace = await startWorkspace()
  *     try { const ann = workspace.writer(workspace.owner); await ann.push([insert('tasks', {…})]) } finally { await workspace.stop() }
  */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,8 @@ import {
   type Principal,
   type PushResponse,
 } from '@hq/shared/sync/protocol.ts'
-import { newId } from '../database/ids.ts'
+import { hashToken, newId, newToken } from '../database/ids.ts'
+import { GATEWAY_TOKEN } from '../people/principal.ts'
 import { type RunningServer, type ServerOptions, startServer } from '../server.ts'
 import { startTestPostgres, type TestPostgres } from '../shapes/testing/postgres.ts'
 
@@ -36,6 +37,12 @@ export interface Person extends Caller {
 export interface Gateway extends Caller {
   readonly principal: Principal & { kind: 'gateway' }
   readonly token: string
+}
+
+/** What a gateway makes for itself, and what of it goes into its registration. The key has the right size and nobody's private half. */
+export function newGatewayIdentity() {
+  const token = GATEWAY_TOKEN + newToken()
+  return { token, register: { bearer_hash: hashToken(token), public_key: randomBytes(32).toString('base64url') } }
 }
 
 export interface Workspace {
