@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { createAdaptorServer } from '@hono/node-server'
 import { tableNames, tables } from '@hq/shared/schema/tables.ts'
 import { migrate, readMigrations } from './database/migrate.ts'
+import { watchPast } from './database/past.ts'
 import { createPool, type Pool } from './database/pool.ts'
 import { ensureTenant, renewEpoch } from './database/seed.ts'
 import { offerLocalRegistration } from './gateways/gateways.ts'
@@ -89,7 +90,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       // Sessions, roles and replicas may be other ones now.
       accessChanges.announce()
     }
-    const source = await startSource(options, folder, log, stops, onRestored)
+    const source = await startSource(options, folder, pool, log, stops, onRestored)
     const secure = options.publicUrl?.startsWith('https:') ?? false
     const auth = createAuth({
       pool,
@@ -150,11 +151,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 async function startSource(
   options: ServerOptions,
   folder: string,
+  pool: Pool,
   log: Log,
   stops: (() => Promise<void> | void)[],
   onRestored: () => Promise<void>,
 ): Promise<ShapeSource> {
-  if (options.electricUrl) return createElectricProxy(options.electricUrl, options.electricSecret, log)
+  if (options.electricUrl) {
+    const past = await watchPast({
+      pool,
+      file: join(folder, 'past.json'),
+      onRestored: async (reason) => {
+        log('warn', 'The database was restored; every device fetches it anew.', { reason })
+        await onRestored()
+      },
+      onError: (error) =>
+        log('warn', 'Could not look whether the database was restored; trying again.', { error: String(error) }),
+    })
+    stops.push(() => past.stop())
+    return createElectricProxy(options.electricUrl, options.electricSecret, log)
+  }
   const logger: Logger = {
     debug: (message, fields) => log('debug', message, fields),
     info: (message, fields) => log('info', message, fields),
