@@ -1,6 +1,7 @@
 /**
  * `ELECTRIC_URL`: the read path comes from an Electric service beside the server. The service here is our own engine run alone, behind a gate that is as
- * strict as Electric 1.7 (support/electric.ts): only the address differs from the real one. The tests of offline work and of visibility run here once more, as they are.
+ * strict as Electric 1.7 (support/electric.ts): only the address differs from the real one. The tests of offline work, of visibility and of a restored database run here
+ * once more, as they are.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -30,6 +31,9 @@ describe('offline work, over Electric', async () => {
 })
 describe('who sees what, over Electric', async () => {
   await import('./visibility.test.ts')
+})
+describe('a restored database, over Electric', async () => {
+  await import('./restore.test.ts')
 })
 
 test.skipIf(!hasChromium)(
