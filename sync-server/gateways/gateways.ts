@@ -24,7 +24,9 @@ type Person = Principal & { kind: 'person' }
 const REGISTRATION_TOKEN = 'hqreg_'
 const TOKEN_MINUTES = 60
 
-const tokenSchema = z.object({ label: z.string().trim().max(100, 'That name is too long: 100 characters at most.').nullish() })
+const tokenSchema = z.object({
+  label: z.string().trim().max(100, 'That name is too long: 100 characters at most.').nullish(),
+})
 
 export interface RegistrationToken {
   readonly id: string
@@ -267,7 +269,10 @@ async function isKnown(
   table: 'gateway_credentials' | 'gateway_registration_tokens',
   token: string,
 ): Promise<boolean> {
-  const live = table === 'gateway_credentials' ? 'revoked_at is null' : 'consumed_at is null and revoked_at is null and expires_at > now()'
+  const live =
+    table === 'gateway_credentials'
+      ? 'revoked_at is null'
+      : 'consumed_at is null and revoked_at is null and expires_at > now()'
   const { rowCount } = await pool.query(`select from ${table} where token_hash = $1 and ${live}`, [hashToken(token)])
   return Boolean(rowCount)
 }

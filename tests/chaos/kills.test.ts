@@ -14,6 +14,7 @@
  *  schema migration    month-offline.test              month-offline.test                         month-offline.test
  *  Postgres            supervisor.pg.test · sync-server/shapes/restore.pg.test and its neighbours
  *  disk full           disk-full.test (both sides)
+ *  registration        (idempotent)                    here (every moment, answer lost)           (has none)
  *  network             network.test: delay, cut mid-frame, half-open, lost answers, connections that overtake each other
  *  two processes       same-folder.test · supervisor.pg.test (npm start twice)
  *  copies              same-folder.test (gateway), browser.test (browser database)
@@ -21,10 +22,18 @@
  *  a month offline     month-offline.test
  *  sloppy answers      shared/sync/sloppy.test.ts
  */
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setImmediate as tick } from 'node:timers/promises'
+import { newGatewayIdentity } from '@hq/sync-server/testing/workspace.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createChance, limit, pause, rounds } from '../support/chance.ts'
 import { accountIsRight, accountOf, BUSY_LOG, gatewayIsRight, streamOfTasks } from '../support/chaos.ts'
-import { type Gateway, type System, startSystem } from '../support/system.ts'
+import { type Gateway, gatewayIn, type System, startSystem } from '../support/system.ts'
 
 const chance = createChance('kills')
 
@@ -56,9 +65,98 @@ describe('killed at any moment', () => {
     )
   })
 
-  // The server counts a registration token as used when it commits; a gateway that never heard the answer is refused for good with `token_used`, and its row
-  // stays behind. Wanted: the gateway makes its bearer token itself, keeps it before it asks, and the server gives the same answer to the same pair.
-  test.todo('a gateway whose registration was committed but not answered registers with the same token')
+  /** A gateway that was never started, with a token that is good once. */
+  async function newcomer(slug: string) {
+    const body = JSON.stringify({ label: slug })
+    const made = await system.request(system.owner, '/v1/gateways/tokens', { method: 'POST', body })
+    const { token } = (await made.json()) as { token: string }
+    const home = await mkdtemp(join(tmpdir(), 'hq-newcomer-'))
+    const one = gatewayIn(home, slug, { HQ_SERVER_URL: system.server.url })
+    onTestFinished(async () => {
+      await one.kill()
+      await rm(home, { recursive: true, force: true, maxRetries: 5 })
+    })
+    const start = (url = system.server.url) => one.start({ HQ_SERVER_URL: url, HQ_REGISTRATION_TOKEN: token })
+    /** It is one gateway, which is heard of; the token is spent; and it starts without it. */
+    const isOne = async (): Promise<void> => {
+      const rows = () =>
+        system.rows('select id, last_seen_at is not null as seen from gateways where label = $1', [slug])
+      await system.when(`${slug} is heard of`, async () => (await rows())[0]?.['seen'])
+      expect(await rows()).toEqual([{ id: one.id, seen: true }])
+      expect(await readdir(home)).not.toContain('registering.json')
+      const identity = newGatewayIdentity().register
+      const again = JSON.stringify({ token, slug, label: slug, ...identity })
+      const refused = await system.request(undefined, '/v1/gateways/register', { method: 'POST', body: again })
+      expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([410, 'token_used'])
+      await one.kill()
+      await one.start()
+    }
+    return { one, start, isOne }
+  }
+
+  test(
+    'a gateway whose registration was committed and not answered registers with the same token',
+    limit(2),
+    async () => {
+      const { one, start, isOne } = await newcomer('unanswered')
+      // Passes the registration on, and keeps the answer to itself.
+      let committed: (answer: { status: number; body: unknown }) => void = () => undefined
+      const server = createServer((request, response) => {
+        void (async () => {
+          const answer = await fetch(system.server.url + request.url, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: await text(request),
+          })
+          committed({ status: answer.status, body: await answer.json() })
+        })().catch((error: unknown) => response.destroy(error as Error))
+      })
+      onTestFinished(() => void server.close().closeAllConnections())
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const answers = []
+      // The first time it is made; the second time the same is said again, and lost again.
+      for (const status of [201, 200]) {
+        const asked = new Promise<{ status: number; body: unknown }>((resolve) => {
+          committed = resolve
+        })
+        const starting = begin(start(url))
+        const answer = await asked
+        expect(answer.status).toBe(status)
+        answers.push(answer.body)
+        await one.kill()
+        await starting
+      }
+      expect(answers[1]).toEqual(answers[0])
+      await start()
+      expect(answers[0]).toMatchObject({ gateway_id: one.id })
+      await isOne()
+    },
+  )
+
+  test(
+    'a gateway that is killed again and again between its token and its first sync is one gateway',
+    limit(4),
+    async () => {
+      const { one, start, isOne } = await newcomer('impatient')
+      for (let round = 0; round < rounds(4); round++) {
+        const starting = begin(start())
+        // Just then: while it makes its identity, asks, keeps the answer, opens its replica.
+        const after = chance.pick([chance.between(100, 1_200), 'Starting', 'Registered', 'Connection'] as const)
+        if (typeof after === 'number') await pause(after)
+        else {
+          await tick()
+          // Some of it is only said once in a gateway's life.
+          await begin(one.process.line(({ message, ready }) => message === after || ready === true))
+        }
+        await pause(chance.between(0, 60))
+        await one.kill()
+        await starting
+      }
+      await start()
+      await isOne()
+    },
+  )
 
   test(
     'server and gateway, also while they start: nothing acknowledged is lost, half there, or there twice',
