@@ -16,7 +16,7 @@ import { Input } from '../../ui/input.tsx'
 import { RelativeTime, useNow } from '../../ui/relative-time.tsx'
 import { type Shape, StatusShape } from '../../ui/status.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { type NewcomerState, newcomerState } from './gateway-state.ts'
+import { type NewcomerState, namesThisMachine, newcomerState } from './gateway-state.ts'
 import { type Tokens, words } from './use-tokens.ts'
 
 interface Made {
@@ -214,6 +214,13 @@ function Command({ command, expiresAt }: { command: string; expiresAt: string })
           </Button>
         </div>
       </div>
+      {namesThisMachine(command) && (
+        <Banner meaning="warning" title="This works on this very machine only">
+          HQ is open under an address that no other machine can reach. For another machine, open HQ under its address in
+          the network (HQ_HOST, HQ_PUBLIC_URL) and come back here. On this one, give the new gateway a folder of its own
+          with HQ_GATEWAY_HOME.
+        </Banner>
+      )}
       <p className="text-xs text-text-3">
         The machine needs HQ itself: the same download as here, with “npm install” done. Whoever has this command can
         add one machine to the workspace, so send it to nobody else. It isn’t shown again.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { gatewayState, type ListedToken, newcomerState, openTokens } from './gateway-state.ts'
+import { gatewayState, type ListedToken, namesThisMachine, newcomerState, openTokens } from './gateway-state.ts'
 
 const now = Date.parse('2026-11-30T12:00:00Z')
 const fine = { status: 'ready', last_seen_at: '2026-11-30T11:59:50Z', pause_requested_at: null } as const
@@ -47,4 +47,15 @@ test('an hour later a token has expired, unless it was used', () => {
   expect(newcomerState(token, [listed({ gateway_id: 'g' })], [], later).key).toBe('registered')
   expect(openTokens([listed(), listed({ gateway_id: 'g' })], now)).toEqual([listed()])
   expect(openTokens([listed()], later)).toEqual([])
+})
+
+test.each([
+  ['http://127.0.0.1:3210', true],
+  ['http://localhost:3210', true],
+  ['http://[::1]:3210', true],
+  ['https://hq.example.com', false],
+  ['http://192.168.1.5:3210', false],
+  ['http://127.example.com', false],
+])('a command for %s works on this machine only: %s', (url, only) => {
+  expect(namesThisMachine(`HQ_SERVER_URL=${url} HQ_REGISTRATION_TOKEN=hqreg_x npm run gateway:register`)).toBe(only)
 })

@@ -63,6 +63,12 @@ export function newcomerState(
   return { key: 'waiting' }
 }
 
+/** Whether the address in a command means “this very machine”, so that no other can use it. */
+export function namesThisMachine(command: string): boolean {
+  const url = URL.parse(/HQ_SERVER_URL=(\S+)/.exec(command)?.[1] ?? '')
+  return url !== null && /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
+}
+
 /** Those that can still be used. */
 export const openTokens = (listed: readonly ListedToken[], now: number): ListedToken[] =>
   listed.filter(({ gateway_id, expires_at }) => gateway_id === null && Date.parse(expires_at) > now)
