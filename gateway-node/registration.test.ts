@@ -168,6 +168,21 @@ describe('when the answer does not come (C4)', () => {
     expect(never.asked).toHaveLength(2)
   })
 
+  it('ended while it put the former registration aside, goes on with it', async () => {
+    const { home, asked, obtain } = await setUp([session(null), answer], {
+      ...files,
+      'credentials.json': KNOWN,
+      'registering.json': { ...IDENTITY, token: 'hqgw_the-next-token' },
+    })
+    await mkdir(join(home, 'former-earlier', 'replica'), { recursive: true })
+    await mkdir(join(home, 'repo.git'))
+    expect(await obtain()).toMatchObject({ token: 'hqgw_the-next-token' })
+    expect(asked).toHaveLength(2)
+    expect((await readdir(home)).sort()).toEqual(['credentials.json', 'former-19700101T000000000Z', 'former-earlier'])
+    expect(await readdir(join(home, 'former-earlier'))).toEqual(['replica'])
+    expect((await readdir(join(home, 'former-19700101T000000000Z'))).sort()).toEqual(['credentials.json', 'repo.git'])
+  })
+
   it('keeps what the former registration had where it is, when the new one is refused', async () => {
     const used = { status: 410, body: { code: 'token_used', message: 'Already used.' } }
     const { home, obtain } = await setUp([session(null), used], { ...files, 'credentials.json': KNOWN })
