@@ -14,8 +14,13 @@ export interface BenchReplica {
   close(): Promise<void>
 }
 
-/** Opens a replica of `caller` in `folder` and waits until the workspace is in it. */
-export async function openBenchReplica(url: string, caller: Caller, folder: string): Promise<BenchReplica> {
+/** Opens a replica of `caller` in `folder` and waits until the workspace is in it, unless `empty` will do. */
+export async function openBenchReplica(
+  url: string,
+  caller: Caller,
+  folder: string,
+  { empty = false }: { readonly empty?: boolean } = {},
+): Promise<BenchReplica> {
   const { principal } = caller
   const transport = createMultiplexer({
     url: `${url.replace(/^http/, 'ws')}/v1/sync`,
@@ -42,7 +47,7 @@ export async function openBenchReplica(url: string, caller: Caller, folder: stri
     },
     transport,
   })
-  await until(replica, () => replica.status().initial.done)
+  if (!empty) await until(replica, () => replica.status().initial.done)
   return {
     replica,
     close: async () => {
