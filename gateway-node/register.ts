@@ -8,12 +8,16 @@
  */
 import { prepareHome, readConfig, SetupError } from './config.ts'
 import { takeLock } from './daemon.ts'
-import { createLog, secretsOf } from './log.ts'
-import { obtainCredentials } from './registration.ts'
+import { obtainCredentials, readCredentials } from './registration.ts'
+import type { Log } from './service.ts'
 
 const stop = new AbortController()
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort(new Error(signal)))
-const log = createLog({ secrets: secretsOf(process.env), write: (line) => void process.stderr.write(line) })
+/** For a person who waits in front of it: plain words, and only what matters to them. */
+const log: Log = (_level, message, detail = {}) => {
+  const facts = ['server', 'reason', 'kept'].flatMap((name) => (name in detail ? [String(detail[name])] : []))
+  if (message !== 'Registered') process.stderr.write(`${[message, ...facts].join(': ')}\n`)
+}
 
 let unlock: (() => void) | undefined
 try {
@@ -21,8 +25,10 @@ try {
   await prepareHome(config.home)
   unlock = takeLock(config.home)
   // Nobody writes an offer into this folder while we look: what is there now, or in the environment, is all.
-  const { slug, url } = await obtainCredentials({ config, log, signal: stop.signal, patienceMs: 0 })
-  process.stdout.write(`This machine is the gateway “${slug}” of ${url}. Start it with: npm run gateway\n`)
+  const before = await readCredentials(config.home)
+  const { slug, url, gateway_id } = await obtainCredentials({ config, log, signal: stop.signal, patienceMs: 0 })
+  const already = before?.gateway_id === gateway_id ? ', and was before: no token was used' : ''
+  process.stdout.write(`This machine is the gateway “${slug}” of ${url}${already}. It runs with: npm run gateway\n`)
 } catch (error) {
   if (stop.signal.aborted) {
     process.stderr.write(

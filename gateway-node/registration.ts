@@ -104,7 +104,7 @@ export async function obtainCredentials(options: RegistrationOptions): Promise<C
 const credentialsFile = (home: string): string => join(home, 'credentials.json')
 const offerFile = (home: string): string => join(home, 'registration.json')
 
-async function readCredentials(home: string): Promise<Credentials | undefined> {
+export async function readCredentials(home: string): Promise<Credentials | undefined> {
   const text = await readText(credentialsFile(home))
   if (text === undefined) return undefined
   try {
@@ -213,7 +213,7 @@ async function register(
       // Not reached, or the answer was cut off. It may count already there; asking again gives the same answer.
       signal.throwIfAborted()
       if (attempt === 0)
-        log('info', 'The server does not answer yet; trying again', { server: offer.url, reason: String(error) })
+        log('info', 'The server does not answer yet; trying again', { server: offer.url, reason: reasonOf(error) })
       if (response?.ok) response = undefined
     }
     if (response?.ok) {
@@ -230,6 +230,12 @@ async function register(
     }
     await sleep(Math.min(lookMs * 2 ** attempt, 10_000), undefined, { signal })
   }
+}
+
+/** `fetch` says only that it failed; why is in the cause. */
+function reasonOf(error: unknown): string {
+  const { cause } = error as { cause?: unknown }
+  return cause instanceof Error && cause.message ? cause.message : String(error)
 }
 
 function parseAnswer(answer: unknown, { url }: Offer): z.infer<typeof answerSchema> {

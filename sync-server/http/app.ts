@@ -82,7 +82,7 @@ export function createApp({ site, services, serveShape, push, appFolder, health 
 
   app.get('/v1/health', (c) => c.json({ status: 'active', service: 'hq', version: services.version, ...health() }))
   app.route('/', peopleRoutes(services))
-  app.route('/', gatewayRoutes(services))
+  app.route('/', gatewayRoutes(services, site.publicUrl))
   app.route('/', deviceRoutes(services))
 
   app.all('/v1/shape', async (c) => {

@@ -9,14 +9,15 @@ import {
 } from '../gateways/gateways.ts'
 import { type Env, jsonBody, requirePerson, type Services } from './context.ts'
 
-export function gatewayRoutes(services: Services): Hono<Env> {
+export function gatewayRoutes(services: Services, publicUrl: string | undefined): Hono<Env> {
   const { pool } = services
   const app = new Hono<Env>()
 
   app.post('/v1/gateways/tokens', async (c) => {
     const person = await requirePerson(c, services, 'admin')
     const { id, token, expires_at } = await createRegistrationToken(pool, person, await jsonBody(c))
-    const origin = c.req.header('origin') ?? new URL(c.req.url).origin
+    // The address under which this person reaches HQ will do for the gateway; without a browser, the one that HQ is told to have.
+    const origin = c.req.header('origin') ?? publicUrl ?? c.req.url
     return c.json({ id, token, expires_at, command: installerCommand(origin, token) }, 201)
   })
   app.get('/v1/gateways/tokens', async (c) => {
