@@ -220,6 +220,7 @@ class BrowserEngine implements Engine {
       })
       const engine = new BrowserEngine(parts, replica, transport, copies, access)
       await engine.#begin()
+      void parts.lost.then(() => parts.events.restart('There is no space left on this device.'))
       return engine
     } catch (error) {
       transport.close()

@@ -4,7 +4,7 @@ import { type Folder, isHeld, OpfsFiles, type SyncHandle } from './opfs-files.ts
 
 /** The private file system in memory: one handle a file, a quota, and what is written is there for the next who opens it. */
 class Disk {
-  readonly folders = new Map<string, Map<string, { bytes: Uint8Array; held: boolean }>>()
+  readonly folders = new Map<string, Map<string, { bytes: Uint8Array; held: boolean; room?: number }>>()
   quota = Number.POSITIVE_INFINITY
   /** Files that cannot be opened now. */
   readonly held = new Set<string>()
@@ -18,7 +18,9 @@ class Disk {
   }
   used(): number {
     let sum = 0
-    for (const files of this.folders.values()) for (const { bytes } of files.values()) sum += bytes.length
+    // As in Chromium: what an open file has had is not given back before it is closed.
+    for (const files of this.folders.values())
+      for (const { bytes, room = 0 } of files.values()) sum += Math.max(bytes.length, room)
     return sum
   }
   folder(path = ''): Folder {
@@ -37,13 +39,14 @@ class Disk {
       },
     }
   }
-  #handle(name: string, file: { bytes: Uint8Array; held: boolean }): SyncHandle {
+  #handle(name: string, file: { bytes: Uint8Array; held: boolean; room?: number }): SyncHandle {
     if (file.held || this.held.has(name)) throw new DOMException('held', 'NoModificationAllowedError')
     file.held = true
     this.open++
     const resize = (size: number): void => {
-      if (size > file.bytes.length && this.used() + size - file.bytes.length > this.quota)
-        throw new DOMException('full', 'QuotaExceededError')
+      const had = Math.max(file.bytes.length, file.room ?? 0)
+      if (size > had && this.used() + size - had > this.quota) throw new DOMException('full', 'QuotaExceededError')
+      file.room = Math.max(size, had)
       const next = new Uint8Array(size)
       next.set(file.bytes.subarray(0, size))
       file.bytes = next
@@ -52,6 +55,7 @@ class Disk {
       close: () => {
         if (file.held) this.open--
         file.held = false
+        file.room = 0
       },
       flush: () => void this.flushed.push(name),
       getSize: () => file.bytes.length,
@@ -70,13 +74,14 @@ class Disk {
   }
   /** As after the end of the process: nobody holds anything. */
   reboot(): void {
-    for (const files of this.folders.values()) for (const file of files.values()) file.held = false
+    for (const files of this.folders.values())
+      for (const file of files.values()) Object.assign(file, { held: false, room: 0 })
     this.open = 0
   }
 }
 
-const opened = async (disk: Disk): Promise<OpfsFiles> => {
-  const files = new OpfsFiles('db', { stock: 40, root: async () => disk.folder() })
+const opened = async (disk: Disk, onLost?: () => void): Promise<OpfsFiles> => {
+  const files = new OpfsFiles('db', { stock: 40, root: async () => disk.folder(), ...(onLost && { onLost }) })
   await files.openFiles()
   return files
 }
@@ -221,6 +226,25 @@ describe('files of a database in the private file system', () => {
     await expect.poll(() => again.syncToFs().then(() => again.full), { timeout: 5_000 }).toBe(false)
     again.writeFile('/b', 'new', { mode: 0o100600 })
     expect(textOf(again, '/b')).toBe('new')
+  })
+
+  test('F4: a log that finds no room at all is said to be lost; what was there before is there when it is opened anew', async () => {
+    const disk = new Disk()
+    let lost = 0
+    const files = await opened(disk, () => lost++)
+    files.mkdir('/pg_wal', { mode: 0o040700 })
+    files.writeFile('/pg_wal/1', 'log', { mode: 0o100600 })
+    await files.syncToFs()
+    disk.quota = disk.used()
+    const fd = files.open('/pg_wal/1')
+    const more = new Uint8Array(9 * 1024 * 1024)
+    expect(() => files.write(fd, more.buffer as unknown as Uint8Array, 0, more.length, 3)).toThrow('ENOSPC')
+    expect([lost, files.full]).toEqual([1, true])
+    await files.closeFs()
+    disk.reboot()
+    disk.quota = Number.POSITIVE_INFINITY
+    const again = await opened(disk)
+    expect([textOf(again, '/pg_wal/1'), again.full]).toEqual(['log', false])
   })
 
   test('F5: what a checkpoint counts on is flushed before it is said to be done', async () => {

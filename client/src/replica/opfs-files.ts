@@ -10,7 +10,9 @@
  *    ends, one of them is whole. What is cut short at the end of a journal never happened.
  * F3 Files that were deleted or created count when the journal has been written; a file is used again only when it has been flushed.
  * F4 No room is ENOSPC to Postgres, which then refuses the statement. A reserve is given up for the log and the journal, because a
- *    log that cannot be written ends the database instead; until it is whole again nothing else may grow (`full`).
+ *    log that cannot be written ends the database instead; until it is whole again nothing else may grow (`full`). Given up by closing its file:
+ *    Chromium takes room back from no open file, however short it is cut. If even that was not enough, `onLost` is called: this database answers
+ *    nothing any more, and must be opened anew.
  * F5 Flushed at the end of every statement: journal and log. Before pg_control, which says that a checkpoint is done: everything.
  */
 import type { PGlite } from '@electric-sql/pglite'
@@ -106,11 +108,14 @@ export interface OpfsFilesOptions {
   readonly stock: number
   /** Where folders of databases are; for tests. */
   readonly root?: () => Promise<Folder>
+  /** The log could not be written (F4). */
+  readonly onLost?: () => void
 }
 
 export class OpfsFiles extends BaseFilesystem {
   readonly #name: string
   readonly #options: OpfsFilesOptions
+  #home: Folder | undefined
   #data: Folder | undefined
   readonly #handles = new Map<string, SyncHandle>()
   readonly #files = new Set<object>()
@@ -123,6 +128,7 @@ export class OpfsFiles extends BaseFilesystem {
   /** Deleted; in the stock again when the journal is flushed (F3). */
   #released: string[] = []
   #lastName = 0
+  /** Undefined while it is given up. */
   #reserve: SyncHandle | undefined
   #reserveTriedAt = 0
   #stockTriedAt = 0
@@ -140,7 +146,7 @@ export class OpfsFiles extends BaseFilesystem {
 
   /** There is no room: nothing new may be written until there is (F4). */
   get full(): boolean {
-    return this.#reserve !== undefined && this.#reserve.getSize() < RESERVE_BYTES
+    return this.#journals !== undefined && this.#reserve === undefined
   }
 
   override async init(pg: PGlite, options: Parameters<BaseFilesystem['init']>[1]) {
@@ -153,19 +159,21 @@ export class OpfsFiles extends BaseFilesystem {
     try {
       const { root = async () => (await navigator.storage.getDirectory()) as unknown as Folder } = this.#options
       const folder = await (await root()).getDirectoryHandle(this.#name, { create: true })
+      this.#home = folder
       this.#data = await folder.getDirectoryHandle('data', { create: true })
       const journals: Journal[] = []
       // The first one decides who may go on, so it is opened before all others.
       for (const name of ['journal-0', 'journal-1']) journals.push({ handle: await this.#take(folder, name), end: 0 })
       this.#journals = journals as [Journal, Journal]
-      this.#reserve = await this.#take(folder, 'reserve')
+      const reserve = await this.#take(folder, 'reserve')
       const known: string[] = []
       for await (const name of this.#data.keys()) known.push(name)
       await this.#openAll(known)
       this.#lastName = known.reduce((last, name) => Math.max(last, Number.parseInt(name, 36) || 0), 0)
       const isNew = !this.#readJournals(known)
       await this.#addStock(isNew ? this.#options.stock : STOCK_FULL)
-      this.#restoreReserve()
+      this.#reserve = reserve
+      this.#fillReserve()
     } catch (error) {
       this.#closeAll()
       throw error
@@ -178,7 +186,7 @@ export class OpfsFiles extends BaseFilesystem {
     this.#released = []
     const { end } = this.#journal
     if (end > this.#journalLimit) this.#turn()
-    if (this.full && Date.now() - this.#reserveTriedAt > RETRY_EVERY_MS) this.#restoreReserve()
+    if (this.full && Date.now() - this.#reserveTriedAt > RETRY_EVERY_MS) await this.#restoreReserve()
     if (this.#stock.length < STOCK_LOW && Date.now() - this.#stockTriedAt > RETRY_EVERY_MS) {
       await this.#addStock(STOCK_FULL).catch((error: unknown) => {
         this.#stockTriedAt = Date.now()
@@ -357,13 +365,35 @@ export class OpfsFiles extends BaseFilesystem {
     }
   }
 
-  #restoreReserve(): void {
+  async #restoreReserve(): Promise<void> {
     this.#reserveTriedAt = Date.now()
+    if (!this.#home) return
     try {
-      if (this.full) this.#reserve?.truncate(RESERVE_BYTES)
+      this.#reserve = await this.#take(this.#home, 'reserve')
+      this.#fillReserve()
+    } catch (error) {
+      // Its file was let go of a moment ago.
+      if (!isHeld(error)) throw error
+    }
+  }
+
+  /** Given up again when there is no room for all of it. */
+  #fillReserve(): void {
+    try {
+      this.#reserve?.truncate(RESERVE_BYTES)
     } catch (error) {
       if (!isQuota(error)) throw error
+      this.#giveUpReserve()
     }
+  }
+
+  #giveUpReserve(): void {
+    const reserve = this.#reserve
+    this.#reserve = undefined
+    this.#handles.delete('reserve')
+    this.#reserveTriedAt = Date.now()
+    reserve?.truncate(0)
+    reserve?.close()
   }
 
   /** F4. */
@@ -380,8 +410,9 @@ export class OpfsFiles extends BaseFilesystem {
       }
     }
     if (attempt()) return bytes.length
-    this.#reserve?.truncate(0)
+    this.#giveUpReserve()
     if (urgent && attempt()) return bytes.length
+    if (urgent) this.#options.onLost?.()
     throw new FileError('ENOSPC', 'no room')
   }
 

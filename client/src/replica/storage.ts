@@ -69,6 +69,8 @@ export const NO_ROOM =
 export interface Opened {
   readonly db: PGlite
   readonly full: () => boolean
+  /** Resolves when it can no longer be written to and answers nothing any more; it must be opened anew, when there is room. */
+  readonly lost: Promise<void>
 }
 
 /** How long a worker that has ended may hold its files. */
@@ -123,12 +125,18 @@ async function fetchSeed(): Promise<Blob> {
 
 async function open(name: string, storage: StorageKind, extra: PGliteOptions = {}): Promise<Opened> {
   const options: PGliteOptions = { ...extra, relaxedDurability: false, parsers: { ...PGLITE_PARSERS } }
-  const never = () => false
-  if (storage === 'idb') return { db: await PGlite.create(`idb://${name}`, options), full: never }
-  if (storage === 'memory') return { db: await PGlite.create(options), full: never }
-  const fs = new OpfsFiles(name, { stock: stockSize() })
+  const others = { full: () => false, lost: new Promise<void>(() => undefined) }
+  if (storage === 'idb') return { db: await PGlite.create(`idb://${name}`, options), ...others }
+  if (storage === 'memory') return { db: await PGlite.create(options), ...others }
+  const lost = Promise.withResolvers<void>()
+  const fs = new OpfsFiles(name, { stock: stockSize(), onLost: lost.resolve })
   try {
-    return { db: await PGlite.create({ ...options, fs }), full: () => fs.full }
+    const db = await Promise.race([
+      PGlite.create({ ...options, fs }),
+      // Postgres, which is about to end, would never say so.
+      lost.promise.then(() => Promise.reject(new StorageUnavailable(NO_ROOM))),
+    ])
+    return { db, full: () => fs.full, lost: lost.promise }
   } catch (error) {
     const { full } = fs
     // Lets go of the handles it has taken, so that another try is not stopped by this one.
