@@ -29,7 +29,7 @@ import type {
   RescuedChanges,
   StorageKind,
 } from './messages.ts'
-import { isQuota } from './opfs-files.ts'
+import { isQuota } from './opfs-tree.ts'
 import { mutationIdOf, OutboxCopies } from './outbox-copies.ts'
 import { environmentFor, MIGRATIONS, openTransport } from './platform.ts'
 import {

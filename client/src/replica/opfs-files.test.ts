@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Folder, isHeld, OpfsFiles, type SyncHandle } from './opfs-files.ts'
+import { OpfsFiles } from './opfs-files.ts'
+import { type Folder, isHeld, type SyncHandle } from './opfs-tree.ts'
 
 /** The private file system in memory: one handle a file, a quota, and what is written is there for the next who opens it. */
 class Disk {

@@ -16,7 +16,8 @@ import seedUrl from '../../dist-seed/seed.tar.gz?url'
 import { remove } from './database-files.ts'
 import type { Device } from './device.ts'
 import type { DatabaseIdentity, StorageKind } from './messages.ts'
-import { isHeld, isQuota, OpfsFiles } from './opfs-files.ts'
+import { OpfsFiles } from './opfs-files.ts'
+import { isHeld, isQuota } from './opfs-tree.ts'
 
 const seed = JSON.parse(seedText) as { hash: string; files: number; schemaVersion: string }
 
