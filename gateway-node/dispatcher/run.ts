@@ -15,6 +15,7 @@ import type { Tx } from '@hq/shared/sync/contract.ts'
 import type { Actions, Caller } from '../local-api/actions.ts'
 import { deriveLocally, type Place } from '../local-api/derive-locally.ts'
 import { showTask } from '../local-api/task-view.ts'
+import { createGuardedFetch } from '../net/guarded-fetch.ts'
 import { agentFilesOf } from '../runtime/agent-files.ts'
 import type { AgentRuntime, CallUsage, RunInput, RunOutcome } from '../runtime/runtime.ts'
 import { RunStopped } from '../runtime/runtime.ts'
@@ -100,7 +101,7 @@ async function work(
   signal: AbortSignal,
   stopped: () => Stop | undefined,
 ): Promise<void> {
-  const { replica, gatewayId, tenantId, now, newId, log } = context
+  const { replica, gatewayId, tenantId, now, newId, log, env } = context
   const startedAt = now()
   const caller: Caller = { agent: { id: agent.id, slug: agent.slug, name: agent.name }, runId, itemId: item.id, signal }
   const recorder = createRecorder({
@@ -169,7 +170,7 @@ async function work(
           live.stop(stop, 'soft')
           throw new RunStopped(stop.why)
         },
-        tools: createTools(actions, caller, files),
+        tools: createTools(actions, caller, files, mayReadWeb(env) ? createGuardedFetch() : undefined),
       },
       signal,
     )
@@ -399,3 +400,6 @@ const failed = (code: FailureCode, message: string): RunOutcome => ({
 })
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** The gateway's owner has said so: what an agent knows can leave in an address that it reads. */
+const mayReadWeb = (env: GatewayContext['env']): boolean => env['HQ_AGENT_WEB']?.toLowerCase() === 'on'

@@ -120,7 +120,7 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
       if (status < 300 || status >= 400 || location === undefined) return await read(url, response, signal)
       response.destroy()
       if (redirects >= maxRedirects) throw new Refused(`It leads on and on: more than ${maxRedirects} redirects.`)
-      const next = URL.parse(location, url)
+      const next = URL.parse(location, url.href)
       if (!next) throw new Refused('It leads to something that is no address.')
       url = next
     }

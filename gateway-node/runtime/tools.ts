@@ -8,14 +8,21 @@ import { cut } from '@hq/shared/domain/runs.ts'
 import { ENUMS } from '@hq/shared/schema/enums.ts'
 import { z } from 'zod'
 import type { Actions, Caller, Result } from '../local-api/actions.ts'
+import type { GuardedFetch } from '../net/guarded-fetch.ts'
 import type { AgentFiles, AgentTool, ToolOutput } from './runtime.ts'
+import { webTool } from './web-tool.ts'
 
 export const ANSWER_CHARS = 24_000
 
 const taskId = z.uuid().describe('Id of the task')
 
-export function createTools(actions: Actions, caller: Caller, files: AgentFiles | undefined): AgentTool[] {
-  const tools = [
+export function createTools(
+  actions: Actions,
+  caller: Caller,
+  files: AgentFiles | undefined,
+  web?: GuardedFetch,
+): AgentTool[] {
+  const tools: AgentTool[] = [
     define('my_tasks', 'Lists the open tasks that are assigned to you.', z.object({}), async () =>
       answer(await actions.myTasks(caller)),
     ),
@@ -75,7 +82,7 @@ export function createTools(actions: Actions, caller: Caller, files: AgentFiles 
       async (input) => answer(await actions.searchTasks(caller, input)),
     ),
   ]
-  return files ? [...tools, ...fileTools(files)] : tools
+  return [...tools, ...(files ? fileTools(files) : []), ...(web ? [webTool(web)] : [])]
 }
 
 function fileTools(files: AgentFiles): AgentTool[] {
