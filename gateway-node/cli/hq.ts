@@ -7,7 +7,10 @@ import { readFile } from 'node:fs/promises'
 import { isAbsolute, relative, resolve } from 'node:path'
 import { text as readAll } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
+import { audit } from './audit.ts'
 import { type Answer, type Connection, call, findConnection, Unreachable } from './connection.ts'
+import { examine } from './doctor.ts'
+import { printFindings, worst } from './findings.ts'
 import { printStatus, printTask, printTasks } from './print.ts'
 import {
   printOutbox,
@@ -34,12 +37,14 @@ const HELP = `hq: work on your tasks in HQ
   hq status                                     who you are and what holds you back
   hq sync status | outbox | retry | discard | export
                                                 what waits to be sent; “hq sync --help” says more
+  hq doctor                                     looks at this machine's gateway: what does not work, and what to do
+  hq audit                                      risky settings of this machine's HQ, the worst first
 
   --json    print the gateway's answer as JSON
   --help    this text
 
 Submitting a deliverable does not complete the task: it completes when a person approves.
-Exit codes: 0 done, 1 refused, 2 wrong usage, 3 the gateway cannot be reached.`
+Exit codes: 0 done, 1 refused (doctor, audit: a problem was found), 2 wrong usage, 3 the gateway cannot be reached.`
 
 class Usage extends Error {}
 
@@ -183,6 +188,15 @@ async function main(argv: readonly string[]): Promise<number> {
   if (values.help || positionals.length === 0) {
     console.log(HELP)
     return values.help ? 0 : 2
+  }
+  const look = positionals[0] === 'doctor' ? examine : positionals[0] === 'audit' ? audit : undefined
+  if (look) {
+    const foreignHere = Object.keys(values).find((option) => option !== 'json')
+    if (foreignHere) throw new Usage(`“hq ${positionals[0]}” has no option --${foreignHere}.`)
+    none(positionals.slice(1))
+    const findings = await look(process.env, process.cwd())
+    console.log(values.json ? JSON.stringify({ findings }, null, 2) : printFindings(findings))
+    return worst(findings) === 'problem' ? 1 : 0
   }
   const name = [2, 1]
     .map((count) => positionals.slice(0, count).join(' '))
