@@ -96,7 +96,7 @@ export type PullEffect =
   | { readonly type: 'loaded' }
   /** Everything up to here is in. */
   | { readonly type: 'reached'; readonly position: bigint }
-  /** The stream begins anew: what it had reached no longer counts. */
+  /** The stream has begun from the beginning, for the first time or anew: what it had reached no longer counts (settle.ts, E7). */
   | { readonly type: 'started_over' }
   | { readonly type: 'set_unauthorized' }
   /** Ask again, on the same stream, after the pause for missing rights (a new session ends it at once). */
@@ -215,6 +215,8 @@ function answered(
 
   highest = state.position
   if (state.handle !== undefined && state.handle !== handle && !messages.some(isMustRefetch)) refetch()
+  // The first answer from the beginning may be of another log than what other tables stand in, as that of a refetch may.
+  if (state.handle === undefined && state.phase === 'snapshot') effects.push({ type: 'started_over' })
   state = { ...state, handle }
   for (const message of messages) {
     const { operation, control, lsn, op_position: op, global_last_seen_lsn: seen } = message.headers
