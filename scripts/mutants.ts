@@ -136,6 +136,14 @@ export const MUTANTS: readonly Mutant[] = [
     by: 'shared/sync/core/settle.test.ts',
   },
   {
+    id: 'E7-first',
+    rule: 'the first answer of a table may be of another log',
+    file: PULL,
+    find: "if (state.handle === undefined && state.phase === 'snapshot') effects.push({ type: 'started_over' })",
+    replace: '',
+    by: 'shared/sync/core/pull.test.ts',
+  },
+  {
     id: 'W3',
     rule: 'what the server never took is sent again',
     file: PUSH,
