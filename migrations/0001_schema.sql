@@ -533,6 +533,59 @@ create table "conflicts" (
 );
 create index "conflicts_row_id_idx" on "conflicts" ("row_id");
 
+create table "secrets" (
+  "id" uuid primary key,
+  "tenant_id" uuid not null,
+  "created_at" timestamptz not null default now(),
+  "updated_at" timestamptz not null default now(),
+  "deleted_at" timestamptz,
+  "gateway_id" uuid not null,
+  "agent_id" uuid,
+  "category" text not null default 'user',
+  "key" text not null,
+  "name" text not null,
+  "note" text,
+  "version" integer not null default 1,
+  "created_by" uuid,
+  "sync_status" text not null default 'pending',
+  "synced_version" integer,
+  "last_synced_at" timestamptz,
+  "sync_error" text
+);
+
+create table "sealed_secrets" (
+  "id" uuid primary key,
+  "tenant_id" uuid not null,
+  "created_at" timestamptz not null default now(),
+  "updated_at" timestamptz not null default now(),
+  "deleted_at" timestamptz,
+  "gateway_id" uuid not null,
+  "secret_id" uuid not null,
+  "version" integer not null,
+  "sealed" text not null,
+  "public_key" text not null
+);
+create index "sealed_secrets_secret_id_version_idx" on "sealed_secrets" ("secret_id", "version");
+
+create table "model_connections" (
+  "id" uuid primary key,
+  "tenant_id" uuid not null,
+  "created_at" timestamptz not null default now(),
+  "updated_at" timestamptz not null default now(),
+  "deleted_at" timestamptz,
+  "gateway_id" uuid not null,
+  "label" text not null,
+  "provider" text not null,
+  "base_url" text,
+  "default_model" text,
+  "secret_id" uuid,
+  "is_default" boolean not null default true,
+  "created_by" uuid,
+  "status" text not null default 'unchecked',
+  "status_detail" text,
+  "checked_at" timestamptz
+);
+
 -- @server
 
 alter table "people" add constraint "people_tenant_key" unique ("tenant_id", "id");
@@ -552,6 +605,8 @@ alter table "contacts" add constraint "contacts_tenant_key" unique ("tenant_id",
 alter table "tasks" add constraint "tasks_tenant_key" unique ("tenant_id", "id");
 
 alter table "notifications" add constraint "notifications_tenant_key" unique ("tenant_id", "id");
+
+alter table "secrets" add constraint "secrets_tenant_key" unique ("tenant_id", "id");
 
 alter table "workspace" replica identity full;
 create index "workspace_tenant_idx" on "workspace" (tenant_id);
@@ -662,7 +717,7 @@ create unique index "task_relations_source_task_id_target_task_id_relation_type_
 alter table "comments" replica identity full;
 create index "comments_tenant_idx" on "comments" (tenant_id);
 alter table "comments" add constraint "comments_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "comments" add constraint "comments_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run'));
+alter table "comments" add constraint "comments_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run', 'secret', 'model_connection'));
 alter table "comments" add constraint "comments_actor_type_check" check ("actor_type" in ('human', 'agent', 'system'));
 alter table "comments" add constraint "comments_actor_person_id_fkey" foreign key ("tenant_id", "actor_person_id") references "people" ("tenant_id", "id") deferrable initially deferred;
 alter table "comments" add constraint "comments_actor_agent_id_fkey" foreign key ("tenant_id", "actor_agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
@@ -696,7 +751,7 @@ alter table "knowledge_items" add constraint "knowledge_items_scope_check" check
 alter table "notifications" replica identity full;
 alter table "notifications" add constraint "notifications_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "notifications" add constraint "notifications_type_check" check ("type" in ('agent_comment', 'mention', 'task_assigned', 'task_completed', 'task_blocked', 'task_overdue', 'deliverable_submitted', 'command_failed', 'run_failed', 'dead_letter', 'budget_warned', 'budget_exceeded', 'system'));
-alter table "notifications" add constraint "notifications_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run'));
+alter table "notifications" add constraint "notifications_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run', 'secret', 'model_connection'));
 alter table "notifications" add constraint "notifications_actor_type_check" check ("actor_type" in ('human', 'agent', 'system'));
 
 alter table "notification_reads" replica identity full;
@@ -727,4 +782,28 @@ alter table "mutation_results" add constraint "mutation_results_outcome_check" c
 alter table "conflicts" replica identity full;
 create index "conflicts_tenant_idx" on "conflicts" (tenant_id);
 alter table "conflicts" add constraint "conflicts_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
+
+alter table "secrets" replica identity full;
+alter table "secrets" add constraint "secrets_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
+alter table "secrets" add constraint "secrets_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "secrets" add constraint "secrets_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
+alter table "secrets" add constraint "secrets_category_check" check ("category" in ('user', 'channel', 'integration', 'model'));
+alter table "secrets" add constraint "secrets_sync_status_check" check ("sync_status" in ('pending', 'active', 'error', 'waiting', 'revoked'));
+create unique index "secrets_gateway_id_agent_id_key_key" on "secrets" ("tenant_id", "gateway_id", "agent_id", "key") where deleted_at is null;
+create unique index "secrets_gateway_id_key_key" on "secrets" ("tenant_id", "gateway_id", "key") where agent_id is null and deleted_at is null;
+
+alter table "sealed_secrets" replica identity full;
+create index "sealed_secrets_tenant_idx" on "sealed_secrets" (tenant_id, gateway_id);
+alter table "sealed_secrets" add constraint "sealed_secrets_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
+alter table "sealed_secrets" add constraint "sealed_secrets_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "sealed_secrets" add constraint "sealed_secrets_secret_id_fkey" foreign key ("tenant_id", "secret_id") references "secrets" ("tenant_id", "id") deferrable initially deferred;
+create unique index "sealed_secrets_secret_id_version_key" on "sealed_secrets" ("tenant_id", "secret_id", "version") where deleted_at is null;
+
+alter table "model_connections" replica identity full;
+create index "model_connections_tenant_idx" on "model_connections" (tenant_id, gateway_id);
+alter table "model_connections" add constraint "model_connections_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
+alter table "model_connections" add constraint "model_connections_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "model_connections" add constraint "model_connections_provider_check" check ("provider" in ('openai', 'anthropic', 'openrouter', 'ollama'));
+alter table "model_connections" add constraint "model_connections_secret_id_fkey" foreign key ("tenant_id", "secret_id") references "secrets" ("tenant_id", "id") deferrable initially deferred;
+alter table "model_connections" add constraint "model_connections_status_check" check ("status" in ('unchecked', 'ok', 'failed'));
 

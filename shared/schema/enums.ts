@@ -86,6 +86,8 @@ export const ENUMS = {
     'organization',
     'stream',
     'run',
+    'secret',
+    'model_connection',
   ],
   knowledge_kind: ['page', 'skill', 'file', 'source'],
   knowledge_scope: ['workspace', 'agent', 'library'],
@@ -119,6 +121,11 @@ export const ENUMS = {
   ],
   budget_status: ['ok', 'warned', 'exceeded', 'unmetered'],
   interaction_type: ['note', 'email', 'call', 'meeting', 'message'],
+  secret_category: ['user', 'channel', 'integration', 'model'],
+  /** Waiting: the agent or the value isn't there yet. */
+  secret_sync_status: ['pending', 'active', 'error', 'waiting', 'revoked'],
+  model_provider: ['openai', 'anthropic', 'openrouter', 'ollama'],
+  connection_status: ['unchecked', 'ok', 'failed'],
   mutation_outcome: ['applied', 'rejected'],
   patch_op: ['insert', 'update', 'delete'],
 } as const

@@ -8,6 +8,7 @@
  * Column comments say what is not obvious from the name. `createdBy`: `actor_*` columns say who made a row: a person, an agent or the system.
  */
 import { c, type InsertOf, type RowOf, table } from './columns.ts'
+import { secretTables } from './tables-secrets.ts'
 import { workTables } from './tables-work.ts'
 
 const everyone = { browser: 'tenant', gateway: 'tenant' } as const
@@ -330,6 +331,7 @@ export const tables = {
   agent_usage: agentUsage,
   agent_budgets: agentBudgets,
   ...workTables,
+  ...secretTables,
 } as const
 
 export type TableName = keyof typeof tables

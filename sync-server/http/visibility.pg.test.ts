@@ -45,6 +45,9 @@ const MAY_WRITE: Record<TableName, readonly [people: string, gateways: 'any' | '
   client_progress: ['-', '-'],
   mutation_results: ['-', '-'],
   conflicts: ['member', '-'],
+  secrets: ['admin', 'own'],
+  sealed_secrets: ['admin', 'own'],
+  model_connections: ['admin', 'own'],
 }
 /** What the server writes by itself when it takes anybody's push. */
 const BY_SERVER: readonly TableName[] = ['audit_log', 'mutation_results', 'client_progress', 'replicas', 'conflicts']
@@ -57,6 +60,8 @@ const NOT_BY_PEOPLE: Partial<Record<TableName, readonly string[]>> = {
   people: ['user_id', 'email'],
   workspace: ['slug', 'initialized'],
   agent_commands: ['lease_owner', 'lease_token', 'result', 'exit_code'],
+  secrets: ['sync_status', 'synced_version', 'sync_error'],
+  model_connections: ['status', 'status_detail'],
 }
 const RANK = ['viewer', 'member', 'admin', 'owner']
 const atLeast = (role: string, needed: string): boolean => RANK.indexOf(role) >= RANK.indexOf(needed)

@@ -20,6 +20,8 @@ const ENTITY: Partial<Record<TableName, Enum<'entity_type'> | string>> = {
   comments: 'comment',
   entity_links: 'deliverable',
   knowledge_items: 'knowledge_item',
+  secrets: 'secret',
+  model_connections: 'model_connection',
 }
 
 /** Columns whose change alone is no act: what a gateway reports of itself and its agents, and where a card lies on a board. */
@@ -28,6 +30,8 @@ const QUIET: Partial<Record<TableName, ReadonlySet<string>>> = {
   agents: new Set(['last_seen_at', 'gate', 'gate_detail', 'gate_until', 'status_reason']),
   agent_commands: new Set(['lease_owner', 'lease_token', 'leased_until', 'progress', 'attempt_count', 'started_at']),
   tasks: new Set(['sort_order']),
+  secrets: new Set(['sync_status', 'synced_version', 'last_synced_at', 'sync_error']),
+  model_connections: new Set(['status', 'status_detail', 'checked_at']),
 }
 
 export interface AuditEntry {

@@ -4,6 +4,7 @@
  */
 import { type Role, roleAtLeast } from '@hq/shared/domain/access.ts'
 import { reviewRefusal } from '@hq/shared/domain/review.ts'
+import { secretNameProblem } from '@hq/shared/domain/secret-names.ts'
 import { slugProblem } from '@hq/shared/domain/slug.ts'
 import type { TableName } from '@hq/shared/schema/tables.ts'
 import type { Actor, Principal, RejectionCode } from '@hq/shared/sync/protocol.ts'
@@ -56,6 +57,9 @@ const RULES: Partial<Record<TableName, (input: RuleInput) => Refusal | undefined
   task_relations: relationRule,
   comments: commentRule,
   entity_links: linkRule,
+  secrets: secretRule,
+  sealed_secrets: sealedRule,
+  model_connections: connectionRule,
 }
 
 function peopleRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
@@ -201,4 +205,48 @@ function linkRule({ before, after, changed, principal, actor }: RuleInput): Refu
     return forbidden('A verdict is given in your own name.')
   }
   return undefined
+}
+
+function secretRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
+  if (touches(changed, 'name') && blank(changed['name'])) return invalid('Please give the secret a name.')
+  if (touches(changed, 'version') && before && Number(changed['version']) !== Number(before['version']) + 1)
+    return invalid('A new value raises the version of a secret by one.')
+  if (before && principal.kind === 'gateway' && (touches(changed, 'version') || touches(changed, 'deleted_at')))
+    return forbidden('People set and revoke secrets; a gateway reports how they stand.')
+  if (before) return undefined
+  if (principal.kind === 'gateway') return forbidden('Secrets are set by people.')
+  const problem = secretNameProblem(String(after['key'] ?? ''))
+  if (problem) return invalid(problem)
+  if (after['created_by'] && after['created_by'] !== principal.person_id)
+    return forbidden('A secret is set in your own name.')
+  const agent = after['agent_id'] ? store.get('agents', String(after['agent_id'])) : undefined
+  return agent && agent['gateway_id'] !== after['gateway_id']
+    ? invalid(`${String(agent['name'])} belongs to another gateway than the one this secret was sealed for.`)
+    : undefined
+}
+
+/** Written once by a person, emptied by the gateway; what isn't sealed is never stored. */
+function sealedRule({ before, after, principal }: RuleInput): Refusal | undefined {
+  if (!before) {
+    if (principal.kind === 'gateway') return forbidden('Values are sealed by people.')
+    return /^hq\.v1\.[\w-]{100,60000}$/.test(String(after['sealed'] ?? ''))
+      ? undefined
+      : invalid('That value is not sealed, so it was not stored. Reload the app and set the secret again.')
+  }
+  if (principal.kind === 'person') return forbidden('A sealed value is replaced by a new version, never changed.')
+  return after['sealed'] === '' ? undefined : forbidden('A gateway only empties sealed values.')
+}
+
+function connectionRule({ before, after, changed, principal }: RuleInput): Refusal | undefined {
+  if (!before && principal.kind === 'gateway') return forbidden('Model connections are made by people.')
+  if (touches(changed, 'label') && blank(changed['label'])) return invalid('Please give the connection a name.')
+  if (!touches(changed, 'base_url') || after['base_url'] === null) return undefined
+  const url = URL.parse(String(after['base_url']))
+  if (!url || !/^https?:$/.test(url.protocol))
+    return invalid('The address of a model provider begins with https:// or http://.')
+  return url.username || url.password || url.search
+    ? invalid(
+        'An address is seen by everybody here. Take name, password and everything behind “?” out of it; a key has a field of its own.',
+      )
+    : undefined
 }
