@@ -4,12 +4,14 @@ import { createDispatcher } from './dispatcher/dispatcher.ts'
 import { gatewayActions } from './local-api/gateway-actions.ts'
 import { createLocalApi } from './local-api/server.ts'
 import { createRuntimes, type Runtimes } from './runtime/registry.ts'
+import { createOwnSecrets } from './secrets/secrets.ts'
 
 export const parts: Parts<Runtimes> = {
   createRuntimes: (context) => createRuntimes(context),
   createServices: (context, runtimes) => {
     const actions = gatewayActions(context)
     return [
+      { name: 'secrets', service: createOwnSecrets(context) },
       { name: 'local-api', service: createLocalApi(context, { actions }) },
       { name: 'dispatcher', service: createDispatcher(context, { runtimes, actions }) },
     ]
