@@ -10,6 +10,7 @@ import { gatewayActions } from '@hq/gateway-node/local-api/gateway-actions.ts'
 import { createLocalApi } from '@hq/gateway-node/local-api/server.ts'
 import { createLog, secretsOf } from '@hq/gateway-node/log.ts'
 import { createRuntimes, type Runtimes } from '@hq/gateway-node/runtime/registry.ts'
+import { createOwnSecrets } from '@hq/gateway-node/secrets/secrets.ts'
 import { readMigrations } from '@hq/shared/sync/adapter-node.ts'
 import { createTestWriter } from './writer.ts'
 
@@ -31,6 +32,7 @@ const parts: Parts<Runtimes> = {
       leaseMs: Number(env['HQ_TEST_LEASE_MS'] ?? 2_000),
     })
     return [
+      { name: 'secrets', service: createOwnSecrets(context) },
       { name: 'local-api', service: createLocalApi(context, { actions }) },
       { name: 'dispatcher', service: dispatcher },
       ...(env['HQ_TEST_WRITER'] ? [{ name: 'writer', service: createTestWriter(context, env['HQ_TEST_WRITER']) }] : []),
