@@ -100,30 +100,41 @@ describe.skipIf(!hasChromium)('a browser', () => {
     within(20_000, 'the calls end', call(page, '() => { window.__stop = true; return window.__done }'))
   const acknowledged = (): string[] => outcomes.flatMap(({ title, ok }) => (title && ok ? [title] : []))
 
-  /** The app, or, when the browser had not yet saved its cookie, the sign-in first. */
-  const enter = async (page: Page): Promise<void> => {
+  const signInIfAsked = async (page: Page): Promise<void> => {
     const email = page.getByLabel('Email', { exact: true })
-    const found = await eventually(
-      'the app or its sign-in',
-      async () => ((await email.isVisible()) ? 'sign-in' : (await statusOf(page)) ? 'app' : undefined),
-      60_000,
-    )
-    if (found === 'app') return
+    if (!(await email.isVisible())) return
     await email.fill(OWNER.email)
     await page.getByLabel('Password', { exact: true }).fill(OWNER.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await eventually('the app', () => statusOf(page))
+    await email.waitFor({ state: 'hidden' })
   }
 
-  const open = (page: Page): Promise<unknown> =>
+  /** Waits until the app is there, its database perhaps not yet. */
+  const begun = (page: Page): Promise<unknown> =>
     eventually(
-      'the database is open',
+      'the app',
       async () => {
-        const state = await statusOf(page)
-        if (state?.phase.name !== 'open') throw new Error(`${JSON.stringify(state)} ${device.problems.slice(-5)}`)
-        return true
+        await signInIfAsked(page)
+        return statusOf(page)
       },
       60_000,
+    )
+
+  /**
+   * Waits until the database is open and the server knows this person. A killed browser may have lost its cookie (Chromium saves it within half a
+   * minute): the app opens from its replica then, and gives way to the sign-in once the server has been asked.
+   */
+  const enter = (page: Page): Promise<unknown> =>
+    eventually(
+      'the database is open and connected',
+      async () => {
+        await signInIfAsked(page)
+        const state = await statusOf(page)
+        if (state?.phase.name !== 'open' || state.status.connection !== 'online')
+          throw new Error(`${JSON.stringify(state)} at ${page.url()} ${device.problems.slice(-5)}`)
+        return true
+      },
+      90_000,
     )
 
   const everythingOnce = async (): Promise<void> => {
@@ -143,7 +154,7 @@ describe.skipIf(!hasChromium)('a browser', () => {
     async () => {
       await device.page.goto(system.server.url)
       for (let round = 0; round < rounds(2); round++) {
-        await enter(device.page)
+        await begun(device.page)
         await pause(chance.between(0, 2_000))
         await device.kill()
         await device.reopen()
@@ -158,6 +169,8 @@ describe.skipIf(!hasChromium)('a browser', () => {
     'killed while it writes, pushes and applies what comes: nothing acknowledged is lost, nothing is there twice',
     limit(3),
     async () => {
+      await device.reopen()
+      await enter(device.page)
       const end = streamOfTasks(system, 'elsewhere', 40)
       onTestFinished(async () => void (await end()))
       for (let round = 0; round < rounds(3); round++) {
@@ -169,7 +182,6 @@ describe.skipIf(!hasChromium)('a browser', () => {
         await device.kill()
         await device.reopen()
         await enter(device.page)
-        await open(device.page)
       }
       await end()
       await drained(device.page, 60_000)
@@ -182,9 +194,11 @@ describe.skipIf(!hasChromium)('a browser', () => {
     'three tabs, the leading one crashes at random moments: every call ends within five seconds, nothing is done twice',
     limit(3),
     async () => {
+      await device.reopen()
+      await enter(device.page)
       await listen(device)
       const tabs = [device.page, await device.newTab(), await device.newTab('/sync')]
-      await Promise.all(tabs.map(open))
+      await Promise.all(tabs.map(enter))
       const from = outcomes.length
       for (const tab of tabs) await writeOn(tab)
       for (let round = 0; round < rounds(3); round++) {
@@ -203,7 +217,7 @@ describe.skipIf(!hasChromium)('a browser', () => {
         tabs.splice(tabs.indexOf(leader), 1)
         await leader.close()
         const fresh = await device.newTab()
-        await open(fresh)
+        await enter(fresh)
         await writeOn(fresh)
         tabs.push(fresh)
       }
@@ -227,7 +241,6 @@ describe.skipIf(!hasChromium)('a browser', () => {
     async () => {
       await device.reopen()
       await enter(device.page)
-      await open(device.page)
       await system.server.kill()
       const shared = await writeTask(device.page, 'waited when it was copied')
       await device.quit()
@@ -240,7 +253,6 @@ describe.skipIf(!hasChromium)('a browser', () => {
       for (const each of [device, copy]) {
         await each.reopen()
         await enter(each.page)
-        await open(each.page)
         for (let n = 0; n < 5; n++) made.push(await writeTask(each.page, 'after the copy', randomUUID()))
       }
       for (const each of [device, copy]) {
@@ -270,7 +282,6 @@ describe.skipIf(!hasChromium)('a browser', () => {
     await device.page.evaluate(FORGET_GUARD)
     await device.reopen()
     await enter(device.page)
-    await open(device.page)
     await drained(device.page, 60_000)
     const after = await query<{ replica_id: string }>(device.page, 'select replica_id from sync.replica')
     expect(after).not.toEqual(before)
