@@ -97,6 +97,7 @@ create table "agents" (
   "runtime" text not null default 'builtin',
   "model" text,
   "thinking" text not null default 'none',
+  "tool_policy" jsonb not null default '{}',
   "reports_to_id" uuid,
   "domains" text[] not null default '{}',
   "capabilities" text[] not null default '{}',
@@ -586,6 +587,49 @@ create table "model_connections" (
   "checked_at" timestamptz
 );
 
+create table "approvals" (
+  "id" uuid primary key,
+  "tenant_id" uuid not null,
+  "created_at" timestamptz not null default now(),
+  "updated_at" timestamptz not null default now(),
+  "deleted_at" timestamptz,
+  "gateway_id" uuid not null,
+  "agent_id" uuid,
+  "run_id" uuid,
+  "task_id" uuid,
+  "kind" text not null,
+  "subject" text not null,
+  "title" text not null,
+  "detail" jsonb not null default '{}',
+  "expires_at" timestamptz,
+  "status" text not null default 'pending',
+  "decided_by" uuid,
+  "decided_at" timestamptz,
+  "note" text,
+  "applied_at" timestamptz,
+  "error_message" text
+);
+create index "approvals_gateway_id_status_idx" on "approvals" ("gateway_id", "status");
+create index "approvals_agent_id_idx" on "approvals" ("agent_id");
+
+create table "backups" (
+  "id" uuid primary key,
+  "tenant_id" uuid not null,
+  "created_at" timestamptz not null default now(),
+  "updated_at" timestamptz not null default now(),
+  "deleted_at" timestamptz,
+  "gateway_id" uuid not null,
+  "reason" text not null,
+  "status" text not null default 'running',
+  "size" bigint,
+  "sha256" text,
+  "key_id" text,
+  "contents" jsonb not null default '{}',
+  "finished_at" timestamptz,
+  "error_message" text
+);
+create index "backups_gateway_id_created_at_idx" on "backups" ("gateway_id", "created_at");
+
 -- @server
 
 alter table "people" add constraint "people_tenant_key" unique ("tenant_id", "id");
@@ -649,7 +693,7 @@ alter table "agent_commands" replica identity full;
 alter table "agent_commands" add constraint "agent_commands_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
 alter table "agent_commands" add constraint "agent_commands_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
 alter table "agent_commands" add constraint "agent_commands_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
-alter table "agent_commands" add constraint "agent_commands_action_check" check ("action" in ('provision', 'update', 'remove', 'move', 'list_models', 'set_agent_model', 'restart_runtime', 'install_runtime', 'backup', 'restore', 'auth_set_api_key', 'auth_start', 'auth_paste', 'auth_list', 'auth_remove', 'auth_refresh', 'auth_set_default', 'approve_pairing', 'file_list', 'file_read', 'file_write', 'file_delete', 'run_shell'));
+alter table "agent_commands" add constraint "agent_commands_action_check" check ("action" in ('provision', 'update', 'remove', 'move', 'list_models', 'set_agent_model', 'restart_runtime', 'install_runtime', 'backup', 'restore', 'auth_set_api_key', 'auth_start', 'auth_paste', 'auth_list', 'auth_remove', 'auth_refresh', 'auth_set_default', 'approve_pairing', 'file_list', 'file_read', 'file_write', 'file_delete', 'run_shell', 'file_history', 'file_diff', 'file_restore', 'upgrade_template', 'container_list', 'container_logs', 'container_action'));
 alter table "agent_commands" add constraint "agent_commands_status_check" check ("status" in ('pending', 'leased', 'running', 'done', 'failed', 'cancelled', 'dead_letter'));
 
 alter table "command_output" replica identity full;
@@ -717,7 +761,7 @@ create unique index "task_relations_source_task_id_target_task_id_relation_type_
 alter table "comments" replica identity full;
 create index "comments_tenant_idx" on "comments" (tenant_id);
 alter table "comments" add constraint "comments_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "comments" add constraint "comments_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run', 'secret', 'model_connection'));
+alter table "comments" add constraint "comments_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run', 'secret', 'model_connection', 'approval', 'backup'));
 alter table "comments" add constraint "comments_actor_type_check" check ("actor_type" in ('human', 'agent', 'system'));
 alter table "comments" add constraint "comments_actor_person_id_fkey" foreign key ("tenant_id", "actor_person_id") references "people" ("tenant_id", "id") deferrable initially deferred;
 alter table "comments" add constraint "comments_actor_agent_id_fkey" foreign key ("tenant_id", "actor_agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
@@ -750,8 +794,8 @@ alter table "knowledge_items" add constraint "knowledge_items_scope_check" check
 
 alter table "notifications" replica identity full;
 alter table "notifications" add constraint "notifications_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
-alter table "notifications" add constraint "notifications_type_check" check ("type" in ('agent_comment', 'mention', 'task_assigned', 'task_completed', 'task_blocked', 'task_overdue', 'deliverable_submitted', 'command_failed', 'run_failed', 'dead_letter', 'budget_warned', 'budget_exceeded', 'system'));
-alter table "notifications" add constraint "notifications_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run', 'secret', 'model_connection'));
+alter table "notifications" add constraint "notifications_type_check" check ("type" in ('agent_comment', 'mention', 'task_assigned', 'task_completed', 'task_blocked', 'task_overdue', 'deliverable_submitted', 'command_failed', 'run_failed', 'dead_letter', 'budget_warned', 'budget_exceeded', 'approval_requested', 'system'));
+alter table "notifications" add constraint "notifications_entity_type_check" check ("entity_type" in ('workspace', 'person', 'gateway', 'agent', 'task', 'comment', 'command', 'inbox_item', 'deliverable', 'knowledge_item', 'contact', 'organization', 'stream', 'run', 'secret', 'model_connection', 'approval', 'backup'));
 alter table "notifications" add constraint "notifications_actor_type_check" check ("actor_type" in ('human', 'agent', 'system'));
 
 alter table "notification_reads" replica identity full;
@@ -806,4 +850,20 @@ alter table "model_connections" add constraint "model_connections_gateway_id_fke
 alter table "model_connections" add constraint "model_connections_provider_check" check ("provider" in ('openai', 'anthropic', 'openrouter', 'ollama'));
 alter table "model_connections" add constraint "model_connections_secret_id_fkey" foreign key ("tenant_id", "secret_id") references "secrets" ("tenant_id", "id") deferrable initially deferred;
 alter table "model_connections" add constraint "model_connections_status_check" check ("status" in ('unchecked', 'ok', 'failed'));
+
+alter table "approvals" replica identity full;
+create index "approvals_tenant_idx" on "approvals" (tenant_id, gateway_id);
+alter table "approvals" add constraint "approvals_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
+alter table "approvals" add constraint "approvals_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "approvals" add constraint "approvals_agent_id_fkey" foreign key ("tenant_id", "agent_id") references "agents" ("tenant_id", "id") deferrable initially deferred;
+alter table "approvals" add constraint "approvals_kind_check" check ("kind" in ('tool', 'exec', 'pairing'));
+alter table "approvals" add constraint "approvals_status_check" check ("status" in ('pending', 'allowed', 'denied', 'expired', 'cancelled'));
+alter table "approvals" add constraint "approvals_decided_by_fkey" foreign key ("tenant_id", "decided_by") references "people" ("tenant_id", "id") deferrable initially deferred;
+
+alter table "backups" replica identity full;
+create index "backups_tenant_idx" on "backups" (tenant_id, gateway_id);
+alter table "backups" add constraint "backups_tenant_id_fkey" foreign key ("tenant_id") references "tenants" ("id") deferrable initially deferred;
+alter table "backups" add constraint "backups_gateway_id_fkey" foreign key ("tenant_id", "gateway_id") references "gateways" ("tenant_id", "id") deferrable initially deferred;
+alter table "backups" add constraint "backups_reason_check" check ("reason" in ('demand', 'schedule', 'shutdown'));
+alter table "backups" add constraint "backups_status_check" check ("status" in ('running', 'done', 'failed', 'removed'));
 

@@ -19,7 +19,8 @@ test('what the later clock decides, the loser kept', () => {
     {
       "agent_budgets": "monthly_limit_usd monthly_limit_tokens soft_threshold_pct hard_cutoff",
       "agent_commands": "cancel_requested_at",
-      "agents": "name description pause_requested_at paused_by runtime model thinking reports_to_id meta",
+      "agents": "name description pause_requested_at paused_by runtime model thinking tool_policy reports_to_id meta",
+      "approvals": "decided_by decided_at note",
       "comments": "body",
       "conflicts": "resolved_at",
       "contacts": "name email phone company title location website_url linkedin_url notes source status priority last_contact_date extended archived_at",
@@ -41,6 +42,7 @@ test('what is neither the later clock nor written once', () => {
   expect(withRule('strict', 'increment', 'add_remove', 'last')).toMatchInlineSnapshot(`
     {
       "agents": "gateway_id domains capabilities",
+      "approvals": "status",
       "contacts": "tags",
       "entity_links": "sort_order review_status",
       "knowledge_items": "tags",

@@ -7,8 +7,9 @@
  *
  * Column comments say what is not obvious from the name. `createdBy`: `actor_*` columns say who made a row: a person, an agent or the system.
  */
-import { c, type InsertOf, type RowOf, table } from './columns.ts'
+import { c, type InsertOf, type Json, type RowOf, table } from './columns.ts'
 import { secretTables } from './tables-secrets.ts'
+import { trustTables } from './tables-trust.ts'
 import { workTables } from './tables-work.ts'
 
 const everyone = { browser: 'tenant', gateway: 'tenant' } as const
@@ -126,6 +127,8 @@ const agents = table(
     runtime: c.enum('agent_runtime').default("'builtin'"),
     model: c.text().null(),
     thinking: c.enum('thinking').default("'none'"),
+    /** What it may use without asking: `shared/domain/tool-policy.ts`. Set by people only. */
+    tool_policy: c.json<Record<string, Json>>().default("'{}'"),
     reports_to_id: c.uuid().null().references('agents'),
     domains: c.texts().default("'{}'").merge('add_remove'),
     capabilities: c.texts().default("'{}'").merge('add_remove'),
@@ -332,6 +335,7 @@ export const tables = {
   agent_budgets: agentBudgets,
   ...workTables,
   ...secretTables,
+  ...trustTables,
 } as const
 
 export type TableName = keyof typeof tables

@@ -47,6 +47,8 @@ const MAY_WRITE: Record<TableName, readonly [people: string, gateways: 'any' | '
   conflicts: ['member', '-'],
   secrets: ['admin', 'own'],
   sealed_secrets: ['admin', 'own'],
+  approvals: ['member', 'own'],
+  backups: ['-', 'own'],
   model_connections: ['admin', 'own'],
 }
 /** What the server writes by itself when it takes anybody's push. */

@@ -22,6 +22,7 @@ const ENTITY: Partial<Record<TableName, Enum<'entity_type'> | string>> = {
   knowledge_items: 'knowledge_item',
   secrets: 'secret',
   model_connections: 'model_connection',
+  approvals: 'approval',
 }
 
 /** Columns whose change alone is no act: what a gateway reports of itself and its agents, and where a card lies on a board. */
@@ -32,6 +33,7 @@ const QUIET: Partial<Record<TableName, ReadonlySet<string>>> = {
   tasks: new Set(['sort_order']),
   secrets: new Set(['sync_status', 'synced_version', 'last_synced_at', 'sync_error']),
   model_connections: new Set(['status', 'status_detail', 'checked_at']),
+  approvals: new Set(['applied_at', 'error_message']),
 }
 
 export interface AuditEntry {

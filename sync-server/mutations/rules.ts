@@ -60,6 +60,7 @@ const RULES: Partial<Record<TableName, (input: RuleInput) => Refusal | undefined
   secrets: secretRule,
   sealed_secrets: sealedRule,
   model_connections: connectionRule,
+  approvals: approvalRule,
 }
 
 function peopleRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
@@ -89,7 +90,11 @@ function agentRule({ before, after, changed, principal, store }: RuleInput): Ref
     const problem = slugProblem(String(after['slug'] ?? ''))
     if (problem) return invalid(problem)
     if (principal.kind === 'gateway') return forbidden('Agents are made by people.')
+  } else if (principal.kind === 'gateway' && touches(changed, 'tool_policy')) {
+    return forbidden('What an agent may use is set by people.')
   }
+  if (touches(changed, 'tool_policy') && !isAdmin(principal))
+    return forbidden('What an agent may use without asking is set by admins.')
   if (touches(changed, 'reports_to_id') && changed['reports_to_id']) {
     const seen = new Set([String(after['id'])])
     for (let at: unknown = changed['reports_to_id']; at; at = store.get('agents', String(at))?.['reports_to_id']) {
@@ -249,4 +254,27 @@ function connectionRule({ before, after, changed, principal }: RuleInput): Refus
         'An address is seen by everybody here. Take name, password and everything behind “?” out of it; a key has a field of its own.',
       )
     : undefined
+}
+
+/** Asked by a gateway, answered by a person, once; a gateway can only withdraw what it asked. */
+function approvalRule({ before, after, changed, principal }: RuleInput): Refusal | undefined {
+  if (!before) {
+    if (principal.kind === 'person') return forbidden('Approvals are asked for by gateways.')
+    return after['status'] === 'pending' ? undefined : forbidden('An approval begins as a question.')
+  }
+  const answer = ['decided_by', 'decided_at', 'note'].some((column) => touches(changed, column))
+  if (principal.kind === 'gateway') {
+    if (answer) return forbidden('Approvals are answered by people.')
+    if (!touches(changed, 'status')) return undefined
+    return before['status'] === 'pending' && ['expired', 'cancelled'].includes(String(after['status']))
+      ? undefined
+      : forbidden('A gateway can only withdraw what it asked.')
+  }
+  if (touches(changed, 'deleted_at')) return forbidden('Approvals stay, so that it can be seen who allowed what.')
+  if (!touches(changed, 'status') && !answer) return undefined
+  if (before['status'] !== 'pending') return invalid('This was answered already.')
+  if (!['allowed', 'denied'].includes(String(after['status']))) return invalid('The answer is to allow or to deny.')
+  return after['decided_by'] === principal.person_id
+    ? undefined
+    : forbidden('An approval is answered in your own name.')
 }
