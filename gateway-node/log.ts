@@ -22,14 +22,23 @@ export interface LogOptions {
   readonly secrets?: readonly string[]
 }
 
-export function createLog(options: LogOptions = {}): Log & { addSecret(value: string): void } {
+/** Whether the value of a field of this name is hidden. */
+export const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !NO_SECRET.has(name)
+
+/** Hides what looks like a key in a text. */
+export const maskKeys = (text: string): string => text.replaceAll(SECRET_TEXT, MASK)
+
+/** A log that can also be asked to hide what it knows to be secret. */
+export type MaskingLog = Log & { addSecret(value: string): void; maskText(text: string): string }
+
+export function createLog(options: LogOptions = {}): MaskingLog {
   const write = options.write ?? ((line: string) => void process.stdout.write(line))
   const now = options.now ?? Date.now
   const lowest = ORDER[options.level ?? 'info']
   const secrets = new Set((options.secrets ?? []).filter((value) => value.length >= 8))
 
   const maskText = (text: string): string => {
-    let masked = text.replaceAll(SECRET_TEXT, MASK)
+    let masked = maskKeys(text)
     for (const secret of secrets) masked = masked.replaceAll(secret, MASK)
     return masked
   }
@@ -50,9 +59,7 @@ export function createLog(options: LogOptions = {}): Log & { addSecret(value: st
     return Object.fromEntries(
       Object.entries(value).map(([name, item]) => [
         name,
-        SECRET_NAME.test(name) && !NO_SECRET.has(name) && item !== null && item !== undefined
-          ? MASK
-          : clean(item, depth + 1),
+        isSecretName(name) && item !== null && item !== undefined ? MASK : clean(item, depth + 1),
       ]),
     )
   }
@@ -63,6 +70,7 @@ export function createLog(options: LogOptions = {}): Log & { addSecret(value: st
     write(`${JSON.stringify({ ...(detail ? (clean(detail) as object) : {}), ...head })}\n`)
   }
   return Object.assign(log, {
+    maskText,
     addSecret: (value: string) => {
       if (value.length >= 8) secrets.add(value)
     },
