@@ -12,17 +12,20 @@ import { derivedId } from '@hq/shared/domain/ids.ts'
 import { FAILURE_CODES, type FailureCode, isWorkEvent } from '@hq/shared/domain/runs.ts'
 import type { Row } from '@hq/shared/schema/tables.ts'
 import type { Tx } from '@hq/shared/sync/contract.ts'
+import { approvalsOf } from '../approvals/approvals.ts'
 import type { Actions, Caller } from '../local-api/actions.ts'
 import { deriveLocally, type Place } from '../local-api/derive-locally.ts'
-import { showTask } from '../local-api/task-view.ts'
 import { createGuardedFetch } from '../net/guarded-fetch.ts'
 import { agentFilesOf } from '../runtime/agent-files.ts'
-import type { AgentRuntime, CallUsage, RunInput, RunOutcome } from '../runtime/runtime.ts'
+import { describeCommand, execTool } from '../runtime/exec-tool.ts'
+import { createPermits } from '../runtime/policy.ts'
+import type { AgentRuntime, CallUsage, RunOutcome } from '../runtime/runtime.ts'
 import { RunStopped } from '../runtime/runtime.ts'
 import { createTools } from '../runtime/tools.ts'
 import type { GatewayContext } from '../service.ts'
 import { itemState } from './actionable.ts'
 import { createRecorder } from './recorder.ts'
+import { inputOf } from './run-input.ts'
 import {
   type Agent,
   type Item,
@@ -145,6 +148,28 @@ async function work(
     }
     const files = await agentFilesOf(context.workspaces, agent)
     const input = await inputOf(replica, agent, item, runId, held.attempt, files)
+    const mayGoOn = async (): Promise<void> => {
+      const stop = stopped() ?? (await brake(replica, context.gatewayId, agent.id, item, held, now())) // W2
+      if (!stop) return
+      live.stop(stop, 'soft')
+      throw new RunStopped(stop.why)
+    }
+    const permits = createPermits({
+      context,
+      approvals: approvalsOf(context),
+      agent,
+      runId,
+      taskId: item.task_id,
+      mayGoOn,
+      signal,
+      describe: (tool, value) => (tool === 'exec' ? describeCommand(value, agent) : undefined),
+    })
+    const exec =
+      files && isOn(env, 'HQ_AGENT_EXEC')
+        ? execTool({ ...context, agent, signal, path: env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin' })
+        : undefined
+    const web = isOn(env, 'HQ_AGENT_WEB') ? createGuardedFetch() : undefined
+    const tools = createTools(actions, caller, files, web, exec)
     return runtime.run(
       input,
       {
@@ -164,13 +189,8 @@ async function work(
             },
           )
         },
-        beforeModelCall: async () => {
-          const stop = stopped() ?? (await brake(replica, context.gatewayId, agent.id, item, held, now())) // W2
-          if (!stop) return
-          live.stop(stop, 'soft')
-          throw new RunStopped(stop.why)
-        },
-        tools: createTools(actions, caller, files, mayReadWeb(env) ? createGuardedFetch() : undefined),
+        beforeModelCall: mayGoOn,
+        tools: await permits.guard(tools),
       },
       signal,
     )
@@ -342,39 +362,6 @@ export async function agentBudget(
   return { usage, state: budgetState(limitsOf(own, workspace), usage) }
 }
 
-async function inputOf(
-  db: Tx,
-  agent: Agent,
-  item: Item,
-  runId: string,
-  attempt: number,
-  files: RunInput['files'],
-): Promise<RunInput> {
-  const task = item.task_id === null ? undefined : await showTask(db, agent.id, item.task_id)
-  const [workspace] = await db.query<Row<'workspace'>>('select * from workspace where deleted_at is null limit 1')
-  return {
-    runId,
-    attempt,
-    agent: { id: agent.id, slug: agent.slug, name: agent.name, description: agent.description, domains: agent.domains },
-    item: {
-      id: item.id,
-      event: item.event_type,
-      commentId: item.comment_id,
-      linkId: item.link_id,
-      context: item.context,
-    },
-    task,
-    workspace: {
-      name: workspace?.name ?? 'Workspace',
-      owner: workspace?.owner_preferred_name ?? workspace?.owner_name ?? 'the owner',
-      timezone: workspace?.owner_timezone ?? 'UTC',
-    },
-    model: task?.model_override ?? agent.model,
-    thinking: task?.thinking_override ?? agent.thinking,
-    files,
-  }
-}
-
 /** Tells people about a dead letter, by the rule that the server has as well (P7). */
 export async function noteDeadLetter(tx: Tx, place: Place, before: Item, at: string): Promise<void> {
   const [after] = await tx.query<Item>('select * from agent_inbox_items where id = $1', [before.id])
@@ -401,5 +388,6 @@ const failed = (code: FailureCode, message: string): RunOutcome => ({
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** The gateway's owner has said so: what an agent knows can leave in an address that it reads. */
-const mayReadWeb = (env: GatewayContext['env']): boolean => env['HQ_AGENT_WEB']?.toLowerCase() === 'on'
+/** The gateway's owner has said so: what an agent knows can leave in an address that it reads, and a command can do what the gateway's user can. */
+const isOn = (env: GatewayContext['env'], name: 'HQ_AGENT_WEB' | 'HQ_AGENT_EXEC'): boolean =>
+  env[name]?.toLowerCase() === 'on'

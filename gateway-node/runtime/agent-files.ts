@@ -96,6 +96,15 @@ export function checkPath(path: string): FileResult<string> {
   return good(parts.join('/'))
 }
 
+/** A folder of the worktree, for something that is to begin in it (F1, F2). Without one: the worktree. */
+export async function resolveFolder(folder: string, sub = ''): Promise<FileResult<string>> {
+  const inside = sub === '' || sub === '.' ? good('') : checkPath(sub)
+  if (!inside.ok) return inside
+  const found = await follow(folder, inside.value)
+  if (!found.ok) return bad(found.message)
+  return found.value.isDirectory ? good(found.value.path) : bad(`“${sub}” is not a folder.`)
+}
+
 type Found =
   | { ok: true; value: { path: string; isFile: boolean; isDirectory: boolean } }
   | { ok: false; message: string; missing?: boolean }

@@ -60,6 +60,8 @@ export interface ToolOutput {
   readonly ok: boolean
   /** What the model reads. */
   readonly text: string
+  /** How long a person was waited for, in ms: it counts against no limit of the run. */
+  readonly waitedMs?: number
 }
 
 export interface CallUsage {

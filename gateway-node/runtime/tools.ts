@@ -21,6 +21,7 @@ export function createTools(
   caller: Caller,
   files: AgentFiles | undefined,
   web?: GuardedFetch,
+  exec?: AgentTool,
 ): AgentTool[] {
   const tools: AgentTool[] = [
     define('my_tasks', 'Lists the open tasks that are assigned to you.', z.object({}), async () =>
@@ -82,7 +83,18 @@ export function createTools(
       async (input) => answer(await actions.searchTasks(caller, input)),
     ),
   ]
-  return [...tools, ...(files ? fileTools(files) : []), ...(web ? [webTool(web)] : [])]
+  return [...tools, ...(files ? fileTools(files) : []), ...(web ? [webTool(web)] : []), ...(exec ? [exec] : [])]
+}
+
+/** Names, words and inputs of everything that an agent of this gateway can have, for a runtime that must know them before there is a run. */
+export function describedTools(env: Readonly<Record<string, string | undefined>>): readonly AgentTool[] {
+  const nobody = new Proxy({}, { get: () => () => Promise.reject(new Error('These tools are only described.')) })
+  return createTools(
+    nobody as Actions,
+    nobody as Caller,
+    nobody as AgentFiles,
+    env['HQ_AGENT_WEB']?.toLowerCase() === 'on' ? (nobody as GuardedFetch) : undefined,
+  )
 }
 
 function fileTools(files: AgentFiles): AgentTool[] {

@@ -30,7 +30,7 @@ export const BASIC: readonly string[] = [
   'write_file',
 ]
 
-/** What counts where nobody has said anything. `web_fetch` is offered only where the gateway's owner has switched it on. */
+/** What counts where nobody has said anything. `web_fetch` and `exec` are offered only where the gateway's owner has switched them on. */
 export const STANDARD: Readonly<Record<string, ToolVerdict>> = {
   ...Object.fromEntries(BASIC.map((name) => [name, 'allow'])),
   web_fetch: 'allow',

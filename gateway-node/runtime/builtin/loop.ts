@@ -361,6 +361,7 @@ async function runTool(tools: ReadonlyMap<string, AgentTool>, call: Call): Promi
   try {
     return await known.run(parsed.data)
   } catch (error) {
+    if (error instanceof RunStopped) throw error
     return { ok: false, text: `${call.name} failed: ${error instanceof Error ? error.message : String(error)}` }
   }
 }
