@@ -1,21 +1,45 @@
 /** The parts of a real gateway, in the order of their start: agents can be reached before one is woken. */
-import { approvalsOf } from './approvals/approvals.ts'
 import type { Parts } from './daemon.ts'
 import { createDispatcher } from './dispatcher/dispatcher.ts'
 import { gatewayActions } from './local-api/gateway-actions.ts'
 import { createLocalApi } from './local-api/server.ts'
+import { readModelConfig } from './runtime/builtin/config.ts'
+import { createOpenClaw } from './runtime/openclaw/openclaw.ts'
 import { createRuntimes, type Runtimes } from './runtime/registry.ts'
+import { describedTools } from './runtime/tools.ts'
 import { createOwnSecrets } from './secrets/secrets.ts'
+import type { GatewayContext, Service } from './service.ts'
 
-export const parts: Parts<Runtimes> = {
-  createRuntimes: (context) => createRuntimes(context),
+/** What tests set; nothing: as it is for people. */
+export interface PartsOptions {
+  /** ms between the words of the demo model. */
+  readonly demoPaceMs?: number
+  /** How long a dead process keeps its work. */
+  readonly leaseMs?: number
+  readonly more?: (context: GatewayContext) => readonly { readonly name: string; readonly service: Service }[]
+}
+
+export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): Parts<Runtimes> => ({
+  createRuntimes: (context) => {
+    const openclaw = createOpenClaw(context, {
+      model: () => readModelConfig(context.home, context.env),
+      tools: describedTools(context.env),
+    })
+    return createRuntimes(context, { openclaw, ...(demoPaceMs === undefined ? {} : { demoPaceMs }) })
+  },
   createServices: (context, runtimes) => {
     const actions = gatewayActions(context)
     return [
       { name: 'secrets', service: createOwnSecrets(context) },
-      { name: 'approvals', service: approvalsOf(context) },
       { name: 'local-api', service: createLocalApi(context, { actions }) },
-      { name: 'dispatcher', service: createDispatcher(context, { runtimes, actions }) },
+      ...(runtimes.openclaw ? [{ name: 'openclaw', service: runtimes.openclaw }] : []),
+      {
+        name: 'dispatcher',
+        service: createDispatcher(context, { runtimes, actions, ...(leaseMs === undefined ? {} : { leaseMs }) }),
+      },
+      ...(more?.(context) ?? []),
     ]
   },
-}
+})
+
+export const parts = createParts()

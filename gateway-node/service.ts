@@ -54,6 +54,17 @@ export interface RuntimeRegistry {
   runtimes(): readonly string[]
   /** Asks the configured providers; those that don't answer within a few seconds are left out and reported as problems. */
   models(signal?: AbortSignal): Promise<readonly ModelInfo[]>
+  /** A runtime that is installed on demand and runs as a process of its own; undefined when this one doesn't. */
+  managed?(name: string): ManagedRuntime | undefined
+}
+
+/** Both throw a sentence for people. */
+export interface ManagedRuntime {
+  /** `tell` gets the installer's words. */
+  install(tell: (text: string) => void, signal: AbortSignal): Promise<void>
+  /** What works in it is begun again. */
+  restart(): Promise<void>
+  state(): { readonly version: string; readonly state: string; readonly installed: boolean }
 }
 
 /** Ending an agent's work from outside the dispatcher (a `remove`, for example). */

@@ -105,14 +105,17 @@ function agentRule({ before, after, changed, principal, store }: RuleInput): Ref
   return undefined
 }
 
+/** Commands that reach beyond the agents' folders. */
+const ON_THE_MACHINE: ReadonlySet<string> = new Set(['run_shell', 'install_runtime', 'container_action', 'restore'])
+
 function commandRule({ before, after, changed, principal, actor, store }: RuleInput): Refusal | undefined {
   if (before) return undefined
   if (principal.kind === 'person') {
     const by = after['requested_by']
     if (by && by !== principal.person_id) return forbidden('A command is requested in your own name.')
     if (after['requested_by_agent_id']) return forbidden('Only a gateway requests commands for an agent.')
-    if (changed['action'] === 'run_shell' && !isAdmin(principal))
-      return forbidden('Running shell commands takes the role admin.')
+    if (ON_THE_MACHINE.has(String(changed['action'])) && !isAdmin(principal))
+      return forbidden('What changes the gateway’s machine takes the role admin.')
   } else if (actor.type === 'agent' && after['requested_by_agent_id'] && after['requested_by_agent_id'] !== actor.id) {
     return forbidden('A command is requested in the name of the agent that asks.')
   }

@@ -4,13 +4,9 @@
  * HQ_TEST_MIGRATIONS (a folder of migrations instead of this checkout's), HQ_TEST_AHEAD_MS (how far its clock is ahead). SIGUSR2 puts its clock a minute forward, so that no test waits out a rest.
  */
 import { readConfig } from '@hq/gateway-node/config.ts'
-import { type Parts, startGateway } from '@hq/gateway-node/daemon.ts'
-import { createDispatcher } from '@hq/gateway-node/dispatcher/dispatcher.ts'
-import { gatewayActions } from '@hq/gateway-node/local-api/gateway-actions.ts'
-import { createLocalApi } from '@hq/gateway-node/local-api/server.ts'
+import { startGateway } from '@hq/gateway-node/daemon.ts'
 import { createLog, secretsOf } from '@hq/gateway-node/log.ts'
-import { createRuntimes, type Runtimes } from '@hq/gateway-node/runtime/registry.ts'
-import { createOwnSecrets } from '@hq/gateway-node/secrets/secrets.ts'
+import { createParts } from '@hq/gateway-node/parts.ts'
 import { readMigrations } from '@hq/shared/sync/adapter-node.ts'
 import { createTestWriter } from './writer.ts'
 
@@ -22,23 +18,12 @@ process.on('SIGUSR2', () => {
   ahead += 60_000
 })
 
-const parts: Parts<Runtimes> = {
-  createRuntimes: (context) => createRuntimes(context, { demoPaceMs: Number(env['HQ_TEST_PACE_MS'] ?? 0) }),
-  createServices: (context, runtimes) => {
-    const actions = gatewayActions(context)
-    const dispatcher = createDispatcher(context, {
-      runtimes,
-      actions,
-      leaseMs: Number(env['HQ_TEST_LEASE_MS'] ?? 2_000),
-    })
-    return [
-      { name: 'secrets', service: createOwnSecrets(context) },
-      { name: 'local-api', service: createLocalApi(context, { actions }) },
-      { name: 'dispatcher', service: dispatcher },
-      ...(env['HQ_TEST_WRITER'] ? [{ name: 'writer', service: createTestWriter(context, env['HQ_TEST_WRITER']) }] : []),
-    ]
-  },
-}
+const writes = env['HQ_TEST_WRITER']
+const parts = createParts({
+  demoPaceMs: Number(env['HQ_TEST_PACE_MS'] ?? 0),
+  leaseMs: Number(env['HQ_TEST_LEASE_MS'] ?? 2_000),
+  ...(writes ? { more: (context) => [{ name: 'writer', service: createTestWriter(context, writes) }] } : {}),
+})
 
 const asked = new AbortController()
 process.on('SIGTERM', () => asked.abort(new Error('SIGTERM')))

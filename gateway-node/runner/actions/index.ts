@@ -1,8 +1,10 @@
 /** All actions that this gateway knows. */
 import type { Action } from '../action.ts'
+import { installRuntime } from './install-runtime.ts'
 import { listModels } from './list-models.ts'
 import { provision } from './provision.ts'
 import { remove } from './remove.ts'
+import { restartRuntime } from './restart-runtime.ts'
 import { update } from './update.ts'
 
-export const ACTIONS: readonly Action[] = [provision, update, remove, listModels]
+export const ACTIONS: readonly Action[] = [provision, update, remove, listModels, installRuntime, restartRuntime]
