@@ -261,6 +261,21 @@ describe('what ends an item', () => {
 })
 
 describe('leases', () => {
+  test('a run that waits for its model when the task is cancelled is cut off', async () => {
+    const agent = await gateway.agent('Ann')
+    const task = await gateway.task('T', agent)
+    const id = await gateway.item(agent, task)
+    const runtime = scriptedRuntime(
+      (_input, _hooks, signal) =>
+        new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    )
+    await begin(runtime)
+    await becomes(id, 'leased')
+    await set(`update tasks set status = 'cancelled' where id = $1`, [task])
+    await becomes(id, 'cancelled')
+    expect(await item(id)).toMatchObject({ error_message: 'The task was cancelled.' })
+  })
+
   test('a lease is renewed while the run lives (W1)', async () => {
     const agent = await gateway.agent('Ann')
     const id = await gateway.item(agent, await gateway.task('T', agent))

@@ -66,6 +66,9 @@ const WATCHED: readonly TableName[] = [
   'workspace',
 ]
 
+/** ms between the loss of a task and the end of a run that does not notice. */
+const CUT_OFF_MS = 2_000
+
 export function createDispatcher(context: GatewayContext, options: DispatcherOptions = {}): Dispatcher {
   const { replica, gatewayId, tenantId, now, newId, log, processToken } = context
   const runtimes = options.runtimes ?? createRuntimes(context)
@@ -74,6 +77,8 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
   const people = createPeople(join(context.home, 'dispatcher.json'), (message) => log('warn', message))
   const publish = createPublisher(context)
   const live = new Map<string, LiveRun>()
+  /** By run. */
+  const cutOffs = new Map<string, NodeJS.Timeout>()
   let watched: ReadonlySet<string> = new Set()
   let running = false
   let timer: NodeJS.Timeout | undefined
@@ -244,6 +249,8 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     log('info', 'agent woken', { agent: agent.slug, event: item.event_type, runId })
     void run.ended.then(() => {
       live.delete(runId)
+      clearTimeout(cutOffs.get(runId))
+      cutOffs.delete(runId)
       return pass()
     })
   }
@@ -283,13 +290,30 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     })
   }
 
-  /** Runs whose ground has gone: told to stop. Most stop softly, before their next model call. */
+  /**
+   * Runs whose ground has gone: told to stop. Most stop softly, before their next model call. One whose task was taken away is cut off when it has not
+   * come to that within `CUT_OFF_MS`: it may be waiting for a model, or for a command. (What took the task away may have been the run itself, which says goodbye then.)
+   */
   function stopWhatIsOver(rows: Snapshot): void {
     for (const run of live.values()) {
       const agent = rows.agents.find(({ id }) => id === run.agentId)
       if (!agent) run.stop({ code: 'moved', why: 'The agent does not belong to this gateway any more.' }, 'hard')
       else if (agent.status === 'removing') run.stop({ code: 'removed', why: 'The agent is being removed.' }, 'hard')
+      else cutOffIfTaken(rows, run)
     }
+  }
+
+  function cutOffIfTaken(rows: Snapshot, run: LiveRun): void {
+    const item = rows.items.find(({ id }) => id === run.itemId)
+    const task = run.taskId === null ? undefined : rows.tasks.get(run.taskId)
+    if (!item || !task || task.status === 'done' || cutOffs.has(run.id)) return
+    const state = itemState({ ...item, not_before: null }, task, [], now())
+    if (state.state !== 'over') return
+    const stop = { code: 'task_over', why: state.why } as const
+    cutOffs.set(
+      run.id,
+      setTimeout(() => run.stop(stop, 'hard'), CUT_OFF_MS),
+    )
   }
 
   /** D4. True when something changed. */
