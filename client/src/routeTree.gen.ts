@@ -13,6 +13,7 @@ import { Route as AppRouteImport } from './routes/_app'
 import { Route as SetupRouteImport } from './routes/setup'
 import { Route as SignInRouteImport } from './routes/sign-in'
 import { Route as AppIndexRouteImport } from './routes/_app/index'
+import { Route as AppApprovalsRouteImport } from './routes/_app/approvals'
 import { Route as AppCommandsRouteImport } from './routes/_app/commands'
 import { Route as AppGatewaysRouteImport } from './routes/_app/gateways'
 import { Route as AppPeopleRouteImport } from './routes/_app/people'
@@ -42,6 +43,11 @@ const SignInRoute = SignInRouteImport.update({
 const AppIndexRoute = AppIndexRouteImport.update({
   id: '/',
   path: '/',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppApprovalsRoute = AppApprovalsRouteImport.update({
+  id: '/approvals',
+  path: '/approvals',
   getParentRoute: () => AppRoute,
 } as any)
 const AppCommandsRoute = AppCommandsRouteImport.update({
@@ -104,6 +110,7 @@ export interface FileRoutesByFullPath {
   '/': typeof AppIndexRoute
   '/setup': typeof SetupRoute
   '/sign-in': typeof SignInRoute
+  '/approvals': typeof AppApprovalsRoute
   '/commands': typeof AppCommandsRoute
   '/gateways': typeof AppGatewaysRoute
   '/people': typeof AppPeopleRoute
@@ -119,6 +126,7 @@ export interface FileRoutesByFullPath {
 export interface FileRoutesByTo {
   '/setup': typeof SetupRoute
   '/sign-in': typeof SignInRoute
+  '/approvals': typeof AppApprovalsRoute
   '/commands': typeof AppCommandsRoute
   '/gateways': typeof AppGatewaysRoute
   '/people': typeof AppPeopleRoute
@@ -137,6 +145,7 @@ export interface FileRoutesById {
   '/_app': typeof AppRouteWithChildren
   '/setup': typeof SetupRoute
   '/sign-in': typeof SignInRoute
+  '/_app/approvals': typeof AppApprovalsRoute
   '/_app/commands': typeof AppCommandsRoute
   '/_app/gateways': typeof AppGatewaysRoute
   '/_app/people': typeof AppPeopleRoute
@@ -156,6 +165,7 @@ export interface FileRouteTypes {
     | '/'
     | '/setup'
     | '/sign-in'
+    | '/approvals'
     | '/commands'
     | '/gateways'
     | '/people'
@@ -171,6 +181,7 @@ export interface FileRouteTypes {
   to:
     | '/setup'
     | '/sign-in'
+    | '/approvals'
     | '/commands'
     | '/gateways'
     | '/people'
@@ -188,6 +199,7 @@ export interface FileRouteTypes {
     | '/_app'
     | '/setup'
     | '/sign-in'
+    | '/_app/approvals'
     | '/_app/commands'
     | '/_app/gateways'
     | '/_app/people'
@@ -239,6 +251,13 @@ declare module '@tanstack/react-router' {
       path: '/'
       fullPath: '/'
       preLoaderRoute: typeof AppIndexRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/approvals': {
+      id: '/_app/approvals'
+      path: '/approvals'
+      fullPath: '/approvals'
+      preLoaderRoute: typeof AppApprovalsRouteImport
       parentRoute: typeof AppRoute
     }
     '/_app/commands': {
@@ -322,6 +341,7 @@ declare module '@tanstack/react-router' {
 }
 
 interface AppRouteChildren {
+  AppApprovalsRoute: typeof AppApprovalsRoute
   AppCommandsRoute: typeof AppCommandsRoute
   AppGatewaysRoute: typeof AppGatewaysRoute
   AppPeopleRoute: typeof AppPeopleRoute
@@ -334,6 +354,7 @@ interface AppRouteChildren {
 }
 
 const AppRouteChildren: AppRouteChildren = {
+  AppApprovalsRoute: AppApprovalsRoute,
   AppCommandsRoute: AppCommandsRoute,
   AppGatewaysRoute: AppGatewaysRoute,
   AppPeopleRoute: AppPeopleRoute,

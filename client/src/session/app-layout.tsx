@@ -13,11 +13,13 @@ import {
   Moon,
   RefreshCw,
   Server,
+  ShieldQuestionMark,
   SquareTerminal,
   Sun,
   UsersRound,
 } from 'lucide-react'
 import { useEffect, useMemo, useState, useSyncExternalStore } from 'react'
+import { OPEN_COUNT_SQL } from '../features/approvals/approval.ts'
 import { useMyConflictCount } from '../features/sync/conflicts-section.tsx'
 import type { ReplicaConnection } from '../replica/connection.ts'
 import { closeReplica, openReplicaFor } from '../replica/current.ts'
@@ -173,6 +175,7 @@ function useNavigation(): readonly NavGroup[] {
     [],
     { tables: ['entity_links'] },
   )
+  const questions = useCount(OPEN_COUNT_SQL, [], { tables: ['approvals'] })
   return useMemo(
     () => [
       {
@@ -188,6 +191,14 @@ function useNavigation(): readonly NavGroup[] {
           },
           { id: 'tasks', label: 'Tasks', to: '/tasks', icon: ListTodo, shortcut: 'g t' },
           { id: 'agents', label: 'Agents', to: '/agents', icon: Bot, shortcut: 'g a' },
+          {
+            id: 'approvals',
+            label: 'Approvals',
+            to: '/approvals',
+            icon: ShieldQuestionMark,
+            shortcut: 'g v',
+            ...(questions ? { count: questions, countLabel: `${questions} waiting for an answer`, urgent: true } : {}),
+          },
           { id: 'commands', label: 'Commands', to: '/commands', icon: SquareTerminal, shortcut: 'g c' },
         ],
       },
@@ -200,7 +211,7 @@ function useNavigation(): readonly NavGroup[] {
         ],
       },
     ],
-    [approvals],
+    [approvals, questions],
   )
 }
 

@@ -1,11 +1,11 @@
 /**
  * What needs a person, in one list. Derived from rows; pure apart from the statement it goes with.
  *
- *  H1 The order is what unblocks most first: approvals, then what failed, then what is blocked, then what was mentioned; newest first within.
+ *  H1 The order is what unblocks most first: questions that a run waits with, approvals, then what failed, then what is blocked, then what was mentioned; newest first within.
  *  H2 A thing is named once: a failed set-up is the agent's row, not also its command's.
  */
 
-export type AttentionKind = 'review' | 'agent_error' | 'command' | 'dead_letter' | 'blocked'
+export type AttentionKind = 'approval' | 'review' | 'agent_error' | 'command' | 'dead_letter' | 'blocked'
 
 export interface AttentionRow {
   readonly kind: AttentionKind
@@ -22,7 +22,11 @@ export interface AttentionRow {
 /** Everything in one statement, so that the list is of one moment. */
 export const ATTENTION_SQL = `
   select * from (
-    select 'review' as kind, l.id, t.title, l.label as detail, t.id as task_id, a.slug as agent_slug, a.name as agent_name, a.meta as agent_meta, l.created_at as at
+    select 'approval' as kind, p.id, p.title, null as detail, null::uuid as task_id, a.slug as agent_slug, a.name as agent_name, a.meta as agent_meta, p.created_at as at
+      from approvals p left join agents a on a.id = p.agent_id
+      where p.status = 'pending' and p.deleted_at is null and (p.expires_at is null or p.expires_at > now())
+    union all
+    select 'review', l.id, t.title, l.label, t.id, a.slug, a.name, a.meta, l.created_at
       from entity_links l join tasks t on l.owner_type = 'task' and t.id = l.owner_id left join agents a on a.id = l.submitted_by_agent_id
       where l.is_deliverable and l.review_status = 'submitted' and l.deleted_at is null and t.deleted_at is null and t.status not in ('done', 'cancelled')
         and not exists (select 1 from entity_links newer where newer.supersedes_id = l.id and newer.deleted_at is null)
@@ -44,12 +48,20 @@ export const ATTENTION_SQL = `
       from tasks t left join agents a on a.id = t.assignee_agent_id
       where t.status = 'blocked' and t.deleted_at is null
   ) needs
-  order by array_position(array['review', 'agent_error', 'command', 'dead_letter', 'blocked'], kind), at desc, id
+  order by array_position(array['approval', 'review', 'agent_error', 'command', 'dead_letter', 'blocked'], kind), at desc, id
   limit 50`
 
-export const ATTENTION_TABLES = ['entity_links', 'tasks', 'agents', 'agent_commands', 'agent_inbox_items'] as const
+export const ATTENTION_TABLES = [
+  'approvals',
+  'entity_links',
+  'tasks',
+  'agents',
+  'agent_commands',
+  'agent_inbox_items',
+] as const
 
 export const KIND_LABEL: Record<AttentionKind, string> = {
+  approval: 'Allow?',
   review: 'Approve',
   agent_error: 'Agent',
   command: 'Command',

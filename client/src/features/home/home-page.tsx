@@ -57,6 +57,7 @@ export function HomePage() {
 }
 
 const MARKS: Record<AttentionKind, { shape: Shape; meaning: Meaning }> = {
+  approval: { shape: 'clock', meaning: 'waiting' },
   review: { shape: 'three-quarter', meaning: 'waiting' },
   agent_error: { shape: 'cross', meaning: 'danger' },
   command: { shape: 'cross', meaning: 'danger' },
@@ -132,6 +133,12 @@ function NeedsMe({ hasAgents }: { hasAgents: boolean }) {
 }
 
 function AttentionLink({ row, children }: { row: AttentionRow; children: ReactNode }) {
+  if (row.kind === 'approval')
+    return (
+      <Link to="/approvals" className={ROW}>
+        {children}
+      </Link>
+    )
   if (row.task_id)
     return (
       <Link to="/tasks/$taskId" params={{ taskId: row.task_id }} className={ROW}>
