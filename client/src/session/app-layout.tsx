@@ -155,7 +155,7 @@ function Frame({ principal, connection }: { principal: Person; connection: Repli
         workspace={{ name: workspace?.name ?? 'HQ', menu }}
         person={{ id: principal.person_id, name: person?.name ?? principal.name, menu }}
         groups={groups}
-        phoneItems={['home', 'tasks', 'agents', 'commands']}
+        phoneItems={['home', 'tasks', 'agents', 'approvals']}
         sync={{ ...pillOf(status, conflicts), to: '/sync' }}
         onSearch={openPalette}
         onCreate={canCreate ? createSomething : undefined}

@@ -88,7 +88,16 @@ export function ApprovalCard({ row, mark }: { row: ApprovalRow; mark: RowMark | 
         <RelativeTime at={row.decided_at ?? row.created_at} words className="text-xs text-text-3" />
       </header>
       <Who row={row} />
-      <Detail detail={row.detail} />
+      {state.key === 'over' || state.key === 'late' ? (
+        <details className="px-4 py-2">
+          <summary className="cursor-default text-text-2">What was asked</summary>
+          <Detail detail={row.detail} />
+        </details>
+      ) : (
+        <div className="px-4">
+          <Detail detail={row.detail} />
+        </div>
+      )}
       {state.detail && <p className="border-t border-line px-4 py-2 text-text-2">{state.detail}</p>}
       {state.key === 'open' && row.expires_at && (
         <p className="border-t border-line px-4 py-2 text-xs text-text-3">
@@ -188,7 +197,7 @@ function Detail({ detail }: { detail: ApprovalRow['detail'] }) {
   const { main, facts } = detailOf(detail)
   const lines = main?.text.split('\n').length ?? 0
   return (
-    <div className="grid gap-2 px-4 py-3">
+    <div className="grid gap-2 py-3">
       {main && (
         <figure className="min-w-0">
           <figcaption className="mb-1 text-xs text-text-3">

@@ -35,7 +35,7 @@ export function ApprovalsPage() {
             <ApprovalCard key={row.id} row={row} mark={marks.get(row.id)} />
           ))}
           {open.length > 0 && (
-            <p className="text-xs text-text-3 touch:hidden">
+            <p className="text-xs text-text-3 max-sm:hidden touch:hidden">
               J and K go from question to question. On the one in focus, A allows once, D denies.
             </p>
           )}
