@@ -11,6 +11,7 @@ import type { Server } from 'node:http'
 import { join } from 'node:path'
 import { createAdaptorServer } from '@hono/node-server'
 import { tableNames, tables } from '@hq/shared/schema/tables.ts'
+import { createBlobs } from './blobs/blobs.ts'
 import { migrate, readMigrations } from './database/migrate.ts'
 import { watchPast } from './database/past.ts'
 import { createPool, type Pool } from './database/pool.ts'
@@ -125,12 +126,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       services,
       serveShape,
       push: createPush(services),
+      blobs: createBlobs(join(folder, 'blobs')),
       appFolder: options.appFolder ?? join(import.meta.dirname, '../client/dist/client'),
       health: () => ({ ...health, sockets: sockets.count() }),
     })
     const server = createAdaptorServer({
       fetch: (request, env) => app.fetch(request, env as Env['Bindings']),
     }) as Server
+    // A backup over a slow line takes longer than Node's five minutes.
+    server.requestTimeout = 2 * 60 * 60_000
     const sockets = attachSyncSockets(server, {
       site,
       services,

@@ -8,9 +8,11 @@
 import { LIMITS } from '@hq/shared/sync/protocol.ts'
 import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
+import type { Blobs } from '../blobs/blobs.ts'
 import { HttpError, knownError } from '../errors.ts'
 import type { Push } from '../mutations/push.ts'
 import { type Env, requirePrincipal, type Services } from './context.ts'
+import { blobRoutes } from './routes-blobs.ts'
 import { deviceRoutes } from './routes-devices.ts'
 import { gatewayRoutes } from './routes-gateways.ts'
 import { peopleRoutes } from './routes-people.ts'
@@ -23,12 +25,13 @@ export interface AppOptions {
   readonly services: Services
   readonly serveShape: ServeShape
   readonly push: Push
+  readonly blobs: Blobs
   readonly appFolder: string
   /** More facts for `/v1/health`. */
   readonly health: () => Readonly<Record<string, unknown>>
 }
 
-export function createApp({ site, services, serveShape, push, appFolder, health }: AppOptions): Hono<Env> {
+export function createApp({ site, services, serveShape, push, blobs, appFolder, health }: AppOptions): Hono<Env> {
   const app = new Hono<Env>()
 
   app.onError((error, c) => {
@@ -63,6 +66,8 @@ export function createApp({ site, services, serveShape, push, appFolder, health 
     if (isApi && !c.res.headers.has('cache-control')) c.res.headers.set('cache-control', 'no-store')
   })
 
+  // Before the limit of a request: these are files.
+  app.route('/', blobRoutes(services, blobs))
   app.use(
     '*',
     bodyLimit({
