@@ -35,5 +35,6 @@ export async function inputOf(
     model: task?.model_override ?? agent.model,
     thinking: task?.thinking_override ?? agent.thinking,
     files,
+    boot: agent.meta['boot'] === true,
   }
 }

@@ -36,6 +36,8 @@ export interface RunInput {
   readonly thinking: Enum<'thinking'>
   /** The agent's own files, or undefined when it has no worktree. */
   readonly files: AgentFiles | undefined
+  /** The agent is set to read its BOOT.md once after each start of the gateway. */
+  readonly boot?: boolean
 }
 
 /** The agent's worktree, jailed. Paths are relative, with `/`. Errors are refusals with a sentence. */

@@ -2,6 +2,7 @@
  * What `agent_run_events.data` holds for each kind, and how work is picked. Pure.
  *
  *  R1 Pieces of `message` and `reasoning` are to be joined in the order of `seq`; `turn` says which answer of the model they belong to.
+ *     A `status` with the code `anew` gives up what was said in its turn: the answer came once more, and is told under another one.
  *  R2 A `tool_call` and its `tool_result` have the same `call`; a result may be missing when the run was cut off.
  *  R3 No piece is longer than `PIECE_CHARS`; what was cut says so (`truncated`).
  *  R4 Higher priority first, then older first; but every `AGING_MS` of waiting raises an item by one priority, so that none starves.
@@ -14,7 +15,7 @@ export const PIECE_CHARS = 8_000
 export interface RunEventData {
   /** `model`: provider/model the run uses; `code` is for programs, `text` for people. */
   status: {
-    code: 'started' | 'claimed' | 'turn' | 'retry' | 'stopping' | 'done' | 'note'
+    code: 'started' | 'claimed' | 'turn' | 'retry' | 'anew' | 'stopping' | 'done' | 'note'
     text: string
     turn?: number
     model?: string

@@ -17,11 +17,32 @@ import type { ModelConfig } from './config.ts'
 export interface Failure {
   readonly code: FailureCode
   readonly message: string
+  /** How long the provider asks to be left alone, in ms. */
+  readonly retryAfterMs?: number
 }
 
 export function describeError(error: unknown, config: ModelConfig): Failure {
   const failure = classify(error, config)
-  return { ...failure, message: withoutSecret(failure.message, config.apiKey) }
+  const retryAfterMs = retryAfterOf(error, Date.now())
+  return {
+    ...failure,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    message: withoutSecret(failure.message, config.apiKey),
+  }
+}
+
+/** Of `retry-after-ms` or `retry-after` (seconds or a date); undefined: nothing that can be understood. Exported for its test. */
+export function retryAfterOf(thrown: unknown, now: number): number | undefined {
+  const error = RetryError.isInstance(thrown) ? thrown.lastError : thrown
+  if (!APICallError.isInstance(error)) return undefined
+  const headers = error.responseHeaders ?? {}
+  const ms = Number(headers['retry-after-ms'] ?? Number.NaN)
+  if (Number.isFinite(ms) && ms >= 0) return ms
+  const text = headers['retry-after']?.trim()
+  if (!text) return undefined
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }
 
 function classify(thrown: unknown, config: ModelConfig): Failure {

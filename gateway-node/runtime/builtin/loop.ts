@@ -1,59 +1,31 @@
 /**
  * The tool loop: ask the model, run the tools it calls, ask again, until it has nothing more to do or a cap is reached.
  *
- *  O1 Exactly one model call per round, each preceded by `beforeModelCall`; a retry is a call like any other.
- *  O2 Caps: turns, tool calls, tokens, wall time, and the same call with the same input (`repeats`). Reaching one is a failure that says which.
+ *  O1 Exactly one model call per round, each preceded by `beforeModelCall`; a retry and a call for notes are calls like any other.
+ *  O2 Caps: turns, tool calls, tokens, wall time, and going in circles (`circles.ts`). Reaching one is a failure that says which. Waiting for a person counts
+ *     against none.
  *  O3 An unusable answer (broken stream, cut connection, provider busy) is asked for again, at most `retries` times in a row; nothing of it is kept,
- *     so that no tool runs twice for it.
+ *     so that no tool runs twice for it, and nothing of it is told twice (`told.ts`). A provider that says when (Retry-After) is waited for, within reason.
  *  O4 Tool calls of one answer run one after the other, in order. Wrong input or an unknown tool is told to the model, not to the user.
  *  O5 Every call's usage is reported, estimated when the provider did not get to say it.
+ *  O6 A conversation that grows too long for the window is shortened by the model's own notes on its older part (`compact.ts`); where these don't come or don't
+ *     help, old answers are cut (`transcript.ts`).
  */
 import { cut, type FailureCode } from '@hq/shared/domain/runs.ts'
-import {
-  jsonSchema,
-  type LanguageModel,
-  type LanguageModelUsage,
-  type ModelMessage,
-  streamText,
-  type ToolSet,
-  tool,
-} from 'ai'
-import { z } from 'zod'
-import { type AgentTool, type RunHooks, type RunInput, type RunOutcome, RunStopped } from '../runtime.ts'
+import type { LanguageModel, LanguageModelUsage, ModelMessage } from 'ai'
+import { type RunHooks, type RunInput, type RunOutcome, RunStopped } from '../runtime.ts'
+import { CAPS, type Caps, startClock } from './caps.ts'
+import { createCircles } from './circles.ts'
+import { NOTE_INSTRUCTIONS, NOTE_TOKENS, noteRequest, planNotes } from './compact.ts'
 import type { ModelConfig } from './config.ts'
-import { describeError, providerName } from './errors.ts'
+import type { Failure } from './errors.ts'
+import { runTool, toToolSet } from './loop-tools.ts'
+import { type Answer, type Call, type CallInput, callModel } from './model-call.ts'
 import { costOf } from './prices.ts'
+import { createTold } from './told.ts'
 import { estimateTokens, fit, repair } from './transcript.ts'
 
-export interface Caps {
-  readonly turns: number
-  readonly toolCalls: number
-  /** Input and output tokens of the whole run. */
-  readonly tokens: number
-  /** ms */
-  readonly wallMs: number
-  /** How often the same tool may be called with the same input. */
-  readonly repeats: number
-  /** Retries of one round (O3). */
-  readonly retries: number
-  /** ms before the first retry, four times that before the second. */
-  readonly retryMs: number
-  /** ms without a word from the model. */
-  readonly silenceMs: number
-  readonly outputTokens: number
-}
-
-export const CAPS: Caps = {
-  turns: 30,
-  toolCalls: 60,
-  tokens: 600_000,
-  wallMs: 15 * 60_000,
-  repeats: 4,
-  retries: 2,
-  retryMs: 1_500,
-  silenceMs: 120_000,
-  outputTokens: 8_192,
-}
+export { CAPS, type Caps }
 
 export interface LoopInput {
   readonly model: LanguageModel
@@ -74,35 +46,26 @@ class Failed extends Error {
   }
 }
 
-interface Call {
-  readonly id: string
-  readonly name: string
-  readonly input: unknown
-  /** Why the library could not read the call. */
-  readonly invalid: string | undefined
-}
-
-interface Answer {
-  readonly text: string
-  readonly calls: readonly Call[]
-  readonly messages: readonly ModelMessage[]
-  readonly finish: string
-}
+const PASSING = new Set<FailureCode>(['bad_stream', 'unreachable', 'provider_down', 'timeout', 'rate_limited'])
 
 export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSignal): Promise<RunOutcome> {
   const { model, config, instructions, caps } = input
-  const wall = AbortSignal.timeout(caps.wallMs)
-  const stop = AbortSignal.any([signal, wall])
+  const clock = startClock(caps.wallMs)
+  const stop = AbortSignal.any([signal, clock.signal])
   const tools = new Map(hooks.tools.map((each) => [each.name, each]))
   const toolSet = toToolSet(hooks.tools)
   const fixed =
     estimateTokens(instructions) + hooks.tools.reduce((sum, each) => sum + 60 + estimateTokens(each.description), 0)
-  const seen = new Map<string, number>()
+  const circles = createCircles()
   let messages: ModelMessage[] = [{ role: 'user', content: input.wake }]
   let turns = 0
   let toolCalls = 0
   let tokens = 0
   let lastText = ''
+  /** Notes were asked for because the provider found the conversation too long; once is enough. */
+  let forced = false
+  /** The last notes were of no use: asking for more only costs. */
+  let noNotes = false
 
   const outcome = (
     status: RunOutcome['status'],
@@ -135,184 +98,138 @@ export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSi
     if (error instanceof RunStopped || signal.aborted) return outcome('cancelled', lastText || null)
     if (error instanceof Failed)
       return outcome('failed', lastText || null, { code: error.code, message: error.message })
-    if (wall.aborted)
+    if (clock.signal.aborted)
       return outcome('failed', lastText || null, {
         code: 'too_long',
         message: `The run took longer than ${Math.round(caps.wallMs / 60_000)} minutes.`,
       })
     throw error
+  } finally {
+    clock.end()
   }
 
   /** One round, with retries (O3). */
   async function ask(): Promise<Answer> {
+    const told = createTold(hooks.onEvent)
     for (let attempt = 0; ; attempt += 1) {
-      if (turns >= caps.turns)
-        throw new Failed('too_many_turns', `The model was asked ${caps.turns} times and is still not done.`)
-      if (tokens >= caps.tokens)
-        throw new Failed(
-          'too_many_tokens',
-          `The run used ${tokens.toLocaleString('en-US')} tokens; it may use ${caps.tokens.toLocaleString('en-US')}.`,
-        )
-      stop.throwIfAborted()
-      await hooks.beforeModelCall() // O1
-      turns += 1
-      const result = await once()
+      await makeRoom(false)
+      await mayCall()
+      told.begin(turns)
+      const result = await once((kind, text) => told.add(kind, text))
       if ('calls' in result) return result
-      stop.throwIfAborted()
-      const again =
-        result.code === 'bad_stream' ||
-        result.code === 'unreachable' ||
-        result.code === 'provider_down' ||
-        result.code === 'timeout' ||
-        result.code === 'rate_limited'
-      if (!again || attempt >= caps.retries) throw new Failed(result.code, result.message)
+      if (result.code === 'context_full' && !forced && (await makeRoom(true))) {
+        forced = true
+        attempt -= 1
+        continue
+      }
+      const wait = result.retryAfterMs ?? caps.retryMs * 4 ** attempt
+      if (!PASSING.has(result.code) || attempt >= caps.retries || wait > caps.retryAfterMs)
+        throw new Failed(result.code, result.message)
       hooks.onEvent({ kind: 'status', data: { code: 'retry', text: `${result.message} Asking again.`, turn: turns } })
-      await sleep(caps.retryMs * 4 ** attempt, stop)
+      // Somewhat apart from others who were refused at the same moment; never before the provider's own time.
+      await sleep(wait * (1 + Math.random() / 4), stop)
     }
   }
 
-  /** One model call. */
-  async function once(): Promise<Answer | { code: FailureCode; message: string }> {
+  /** (O1, O2) Counts the call that follows. */
+  async function mayCall(): Promise<void> {
+    if (turns >= caps.turns)
+      throw new Failed('too_many_turns', `The model was asked ${caps.turns} times and is still not done.`)
+    if (tokens >= caps.tokens)
+      throw new Failed(
+        'too_many_tokens',
+        `The run used ${tokens.toLocaleString('en-US')} tokens; it may use ${caps.tokens.toLocaleString('en-US')}.`,
+      )
+    stop.throwIfAborted()
+    await hooks.beforeModelCall()
+    turns += 1
+  }
+
+  /** (O6) Whether the conversation is shorter now. */
+  async function makeRoom(force: boolean): Promise<boolean> {
+    if (config.provider === 'demo' || noNotes) return false
+    const whole = repair(messages)
+    const plan = planNotes(whole, config.contextTokens, fixed, force)
+    if (!plan) return false
+    await mayCall()
+    const request = [noteRequest(whole[0], plan.old, config.contextTokens)]
+    const result = await counted({
+      instructions: NOTE_INSTRUCTIONS,
+      messages: request,
+      tools: {},
+      thinking: 'none',
+      outputTokens: NOTE_TOKENS,
+    })
+    const notes = 'calls' in result ? result.text.trim() : ''
+    const shorter = notes === '' ? whole : plan.with(notes)
+    const saved = estimateTokens(whole) - estimateTokens(shorter)
+    if (notes === '' || saved <= 0) {
+      noNotes = true
+      note('The conversation got long, and no useful notes came of it; older answers are shortened instead.')
+      return false
+    }
+    messages = shorter
+    note(`The conversation got long: ${plan.old.length} older messages were replaced by notes.`)
+    return true
+  }
+
+  const note = (text: string): void => hooks.onEvent({ kind: 'status', data: { code: 'note', text, turn: turns } })
+
+  /** The model call of a round. */
+  async function once(onText: CallInput['onText']): Promise<Answer | Failure> {
     const fitted = fit(repair(messages), config.contextTokens, fixed)
     if (fitted.shortened > 0) {
       messages = fitted.messages
-      hooks.onEvent({
-        kind: 'status',
-        data: {
-          code: 'note',
-          text: `The conversation got long: ${fitted.shortened} older answers were shortened.`,
-          turn: turns,
-        },
-      })
+      note(`The conversation got long: ${fitted.shortened} older answers were shortened.`)
     }
-    const turn = turns
-    let text = ''
-    let streamed = 0
-    let usage: LanguageModelUsage | undefined
-    let finish = 'other'
-    let rawFinish: string | undefined
-    let problem: { code: FailureCode; message: string } | undefined
-    const calls: Call[] = []
-    // Our own watch: the library's begins only when a provider's adapter hands out its stream, and some wait for the first event before that.
-    const silence = new AbortController()
-    const tooQuiet = (): void => silence.abort(new Error('silence'))
-    let watch = setTimeout(tooQuiet, caps.silenceMs)
-    const result = streamText({
-      model,
+    return counted({
       instructions,
       messages: fitted.messages,
       tools: toolSet,
-      maxRetries: 0,
-      maxOutputTokens: caps.outputTokens,
-      abortSignal: AbortSignal.any([stop, silence.signal]),
-      ...(input.thinking === 'none' ? {} : { reasoning: input.thinking }),
-      onError: () => undefined, // errors are parts of the stream below; the default prints them
+      thinking: input.thinking,
+      outputTokens: caps.outputTokens,
+      onText,
     })
-    try {
-      for await (const part of result.stream) {
-        clearTimeout(watch)
-        watch = setTimeout(tooQuiet, caps.silenceMs)
-        switch (part.type) {
-          case 'text-delta':
-            text += part.text
-            streamed += part.text.length
-            hooks.onEvent({ kind: 'message', data: { turn, text: part.text } })
-            break
-          case 'reasoning-delta':
-            streamed += part.text.length
-            hooks.onEvent({ kind: 'reasoning', data: { turn, text: part.text } })
-            break
-          case 'tool-input-delta':
-            streamed += part.delta.length
-            break
-          case 'tool-call':
-            calls.push({
-              id: part.toolCallId,
-              name: part.toolName,
-              input: part.input,
-              invalid: part.invalid
-                ? part.error instanceof Error
-                  ? part.error.message
-                  : 'The input cannot be read.'
-                : undefined,
-            })
-            break
-          case 'finish-step':
-            usage = part.usage
-            finish = part.finishReason
-            rawFinish = part.rawFinishReason
-            break
-          case 'error':
-            problem ??= describeError(part.error, config)
-            break
-          default:
-            break
-        }
-      }
-    } catch (error) {
-      problem ??= describeError(error, config)
-    } finally {
-      clearTimeout(watch)
-    }
-    if (silence.signal.aborted)
-      problem = { code: 'timeout', message: `${providerName(config)} did not answer in time.` }
-    if (
-      !problem &&
-      (finish === 'interrupted' || finish === 'error' || (finish === 'other' && rawFinish === undefined))
-    ) {
-      problem = { code: 'bad_stream', message: `${providerName(config)} broke off in the middle of an answer.` }
-    }
-    await report(turn, usage, streamed, fitted.messages, problem !== undefined)
-    if (stop.aborted) {
-      await Promise.resolve(result.responseMessages).catch(() => undefined) // it rejects because of the abort, which is handled by the caller
-      stop.throwIfAborted()
-    }
-    if (problem) {
-      await Promise.resolve(result.responseMessages).catch(() => undefined) // the problem is reported already
-      return problem
-    }
-    const said = (await result.responseMessages).filter((message) => message.role === 'assistant')
-    return { text, calls, messages: said, finish }
   }
 
-  /** O5. */
+  /** A call, with its usage reported (O5). Throws when the run was stopped meanwhile. */
+  async function counted(
+    each: Pick<CallInput, 'instructions' | 'messages' | 'tools' | 'thinking' | 'outputTokens'> &
+      Partial<Pick<CallInput, 'onText'>>,
+  ): Promise<Answer | Failure> {
+    const { result, usage, streamed } = await callModel({
+      model,
+      config,
+      silenceMs: caps.silenceMs,
+      signal: stop,
+      onText: () => undefined,
+      ...each,
+    })
+    await report(usage, streamed, each, !('calls' in result))
+    stop.throwIfAborted()
+    return result
+  }
+
   async function report(
-    turn: number,
     usage: LanguageModelUsage | undefined,
     streamed: number,
-    sent: readonly ModelMessage[],
+    sent: Pick<CallInput, 'instructions' | 'messages' | 'tools'>,
     broken: boolean,
   ): Promise<void> {
     if (config.provider === 'demo') return // no model was asked
     if (broken && usage?.inputTokens === undefined && streamed === 0) return // refused before it began
-    const input = usage?.inputTokens ?? fixed + estimateTokens(sent)
-    const output = usage?.outputTokens ?? Math.ceil(streamed / 3.6)
+    const guess = sent.tools === toolSet ? fixed : estimateTokens(sent.instructions)
+    const inputTokens = usage?.inputTokens ?? guess + estimateTokens(sent.messages)
+    const outputTokens = usage?.outputTokens ?? Math.ceil(streamed / 3.6)
     const cacheRead = usage?.inputTokenDetails.cacheReadTokens ?? 0
     const cacheWrite = usage?.inputTokenDetails.cacheWriteTokens ?? 0
-    tokens += input + output
-    const name = config.model ?? ''
-    const costUsd = costOf(name, { input, output, cacheRead, cacheWrite }, config.prices)
-    await hooks.onUsage({
-      turn,
-      provider: config.provider,
-      model: name,
-      inputTokens: input,
-      outputTokens: output,
-      cacheRead,
-      cacheWrite,
-      costUsd,
-    })
-    hooks.onEvent({
-      kind: 'usage',
-      data: {
-        turn,
-        provider: config.provider,
-        model: name,
-        input_tokens: input,
-        output_tokens: output,
-        cost_usd: costUsd,
-      },
-    })
+    tokens += inputTokens + outputTokens
+    const { provider, model: name = '', prices } = config
+    const costUsd = costOf(name, { input: inputTokens, output: outputTokens, cacheRead, cacheWrite }, prices)
+    const call = { turn: turns, provider, model: name }
+    await hooks.onUsage({ ...call, inputTokens, outputTokens, cacheRead, cacheWrite, costUsd })
+    const data = { ...call, input_tokens: inputTokens, output_tokens: outputTokens, cost_usd: costUsd }
+    hooks.onEvent({ kind: 'usage', data })
   }
 
   /** O2, O4. */
@@ -323,16 +240,21 @@ export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSi
       throw new Failed('too_many_tool_calls', `The model called tools more than ${caps.toolCalls} times.`)
     hooks.onEvent({ kind: 'tool_call', data: { turn: turns, call: call.id, tool: call.name, input: call.input } })
     const key = `${call.name} ${JSON.stringify(call.input)}`
-    const count = (seen.get(key) ?? 0) + 1
-    seen.set(key, count)
+    const count = circles.count(key)
     if (count > caps.repeats)
       throw new Failed('loop', `The model went in circles: it called ${call.name} ${count} times with the same input.`)
-    const { ok, text } = await runTool(tools, call)
-    const hint =
-      count === caps.repeats
-        ? '\n(You have called this with the same input several times. Do something else, or end.)'
-        : ''
+    const { ok, text } = await clock.during(() => runTool(tools, call))
     hooks.onEvent({ kind: 'tool_result', data: { turn: turns, call: call.id, tool: call.name, ok, output: text } })
+    const circle = circles.answered(key, text)
+    if (circle === 'end')
+      throw new Failed(
+        'loop',
+        'The model went in circles: it made the same few calls, with the same answers, three times.',
+      )
+    const hint =
+      count === caps.repeats || circle === 'warn'
+        ? '\n(You go in circles: you have made these calls before, with the same input. Do something else, or end.)'
+        : ''
     return {
       role: 'tool',
       content: [
@@ -346,37 +268,6 @@ export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSi
     }
   }
 }
-
-async function runTool(tools: ReadonlyMap<string, AgentTool>, call: Call): Promise<{ ok: boolean; text: string }> {
-  const known = tools.get(call.name)
-  if (!known) return { ok: false, text: `There is no tool “${call.name}”. Tools: ${[...tools.keys()].join(', ')}.` }
-  const parsed = known.input.safeParse(call.input)
-  if (!parsed.success) {
-    const issues = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'input'}: ${issue.message}`).join('; ')
-    return {
-      ok: false,
-      text: `Wrong input for ${call.name}: ${call.invalid && parsed.error.issues.length === 0 ? call.invalid : issues}`,
-    }
-  }
-  try {
-    return await known.run(parsed.data)
-  } catch (error) {
-    if (error instanceof RunStopped) throw error
-    return { ok: false, text: `${call.name} failed: ${error instanceof Error ? error.message : String(error)}` }
-  }
-}
-
-/** Schemas only: we run the tools ourselves, so that caps and stops lie between a call and what it does. */
-const toToolSet = (tools: readonly AgentTool[]): ToolSet =>
-  Object.fromEntries(
-    tools.map((each) => [
-      each.name,
-      tool({
-        description: each.description,
-        inputSchema: jsonSchema(z.toJSONSchema(each.input, { io: 'input' }) as object),
-      }),
-    ]),
-  )
 
 const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

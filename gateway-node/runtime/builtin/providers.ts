@@ -44,10 +44,14 @@ export type Listing =
   | { readonly ok: false; readonly message: string }
 
 /** What the provider offers. A provider that doesn't answer is a sentence, not an exception. */
-export async function listModels(config: ModelConfig, signal?: AbortSignal): Promise<Listing> {
+export async function listModels(
+  config: ModelConfig,
+  signal?: AbortSignal,
+  timeoutMs = LIST_TIMEOUT_MS,
+): Promise<Listing> {
   const { provider, baseUrl, apiKey } = config
   if (provider === 'demo') return { ok: true, models: [{ provider: 'demo', model: 'demo', demo: true }] }
-  const limit = AbortSignal.timeout(LIST_TIMEOUT_MS)
+  const limit = AbortSignal.timeout(timeoutMs)
   const headers: Record<string, string> = { accept: 'application/json' }
   if (apiKey !== undefined && provider === 'anthropic')
     Object.assign(headers, { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' })

@@ -18,6 +18,26 @@ test('T1: pieces of one turn are one message; another turn begins anew', () => {
   expect(entries.map((entry) => (entry.kind === 'message' ? entry.text : ''))).toEqual(['Hello', 'Again'])
 })
 
+test('T1: an answer that was broken off and went on is one message; one that began anew is there once', () => {
+  const broken = [event(1, 'message', { turn: 1, text: 'Half an' }), event(2, 'reasoning', { turn: 1, text: 'Hm' })]
+  const retry = event(3, 'status', { code: 'retry', text: 'Cut. Asking again.', turn: 1 })
+  const texts = (events: RunEventRow[]) => transcript(events).map((entry) => ('text' in entry ? entry.text : ''))
+  expect(texts([...broken, retry, event(4, 'message', { turn: 1, text: ' answer' })])).toEqual([
+    'Half an',
+    'Hm',
+    'Cut. Asking again.',
+    ' answer',
+  ])
+  expect(
+    texts([
+      ...broken,
+      retry,
+      event(4, 'status', { code: 'anew', text: 'The answer began anew.', turn: 1 }),
+      event(5, 'message', { turn: 2, text: 'Another answer' }),
+    ]),
+  ).toEqual(['Cut. Asking again.', 'The answer began anew.', 'Another answer'])
+})
+
 test('T2: a result stands with its call, and a call without one has none', () => {
   const entries = transcript([
     event(1, 'tool_call', { turn: 1, call: 'a', tool: 'task_show', input: { id: 7 } }),

@@ -2,6 +2,7 @@
  * A run's events as a person reads them: pieces of a message joined, a tool call with its result, notes between. Pure.
  *
  *  T1 Pieces of `message` and `reasoning` are joined in the order of `seq` while turn and kind stay the same.
+ *     What was given up (`anew`) is left out: it came once more.
  *  T2 A result stands with its call; a call without one says that it has none yet.
  */
 import type { Row } from '@hq/shared/schema/tables.ts'
@@ -22,6 +23,13 @@ export type TranscriptEntry =
 
 const text = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value, null, 2)
+
+function giveUp(entries: TranscriptEntry[], turn: number): void {
+  for (let index = entries.length - 1; index >= 0; index -= 1) {
+    const entry = entries[index]
+    if ((entry?.kind === 'message' || entry?.kind === 'reasoning') && entry.turn === turn) entries.splice(index, 1)
+  }
+}
 
 export function transcript(events: readonly RunEventRow[]): TranscriptEntry[] {
   const entries: TranscriptEntry[] = []
@@ -59,6 +67,7 @@ export function transcript(events: readonly RunEventRow[]): TranscriptEntry[] {
         entries.push({ id, kind: 'error', text: text(data['text']) })
         break
       case 'status':
+        if (data['code'] === 'anew') giveUp(entries, Number(data['turn']))
         // A turn is no line of its own, and the last word of a run is usually the message above it.
         if (data['code'] !== 'turn' && !(last?.kind === 'message' && last.text === data['text']))
           entries.push({ id, kind: 'note', text: text(data['text']) })
