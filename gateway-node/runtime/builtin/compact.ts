@@ -39,7 +39,7 @@ export function planNotes(
   let kept = 0
   for (let index = messages.length - 1; index >= 1; index -= 1) {
     kept += sizes[index] ?? 0
-    if (from < messages.length && kept > room / 2) break
+    if (from < messages.length && kept > (force ? 0 : room / 2)) break
     if (messages[index]?.role === 'assistant') from = index
   }
   const [first] = messages

@@ -173,7 +173,9 @@ export async function runLoop(input: LoopInput, hooks: RunHooks, signal: AbortSi
     return true
   }
 
-  const note = (text: string): void => hooks.onEvent({ kind: 'status', data: { code: 'note', text, turn: turns } })
+  function note(text: string): void {
+    hooks.onEvent({ kind: 'status', data: { code: 'note', text, turn: turns } })
+  }
 
   /** The model call of a round. */
   async function once(onText: CallInput['onText']): Promise<Answer | Failure> {

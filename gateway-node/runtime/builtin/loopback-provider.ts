@@ -42,6 +42,7 @@ export async function startLoopback(format: Format): Promise<Loopback> {
 
   async function answer(request: IncomingMessage, response: ServerResponse, text: string): Promise<void> {
     if (request.method === 'GET') {
+      if (request.url?.startsWith('/hang')) return // never answered
       response
         .writeHead(200, { 'content-type': 'application/json' })
         .end(JSON.stringify({ data: [{ id: 'm-1' }, { id: 'm-2' }], models: [{ name: 'm-1' }, { name: 'm-2' }] }))
