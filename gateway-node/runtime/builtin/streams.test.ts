@@ -93,20 +93,23 @@ describe.each(['openai', 'anthropic'] as const)('%s', (format) => {
     expect(echoed).toEqual(['now'])
   })
 
-  test('a call whose arguments are not JSON: told to the model, and what goes back is what strict providers accept', async () => {
-    const server = await provider(format)
-    server.script(callWith(format, '{"word": oops'), { text: 'Sorry.' })
-    const { outcome, events, echoed } = await run(envFor(format, server.url))
-    expect(outcome).toMatchObject({ status: 'done', summary: 'Sorry.' })
-    expect(echoed).toEqual([])
-    expect(events).toContainEqual({
-      kind: 'tool_result',
-      data: expect.objectContaining({ ok: false, output: expect.stringContaining('Wrong input for echo') }),
-    })
-    const sent = JSON.stringify(server.requests[1]?.body)
-    expect(sent).toContain(format === 'openai' ? '"arguments":"{}"' : '"input":{}')
-    expect(sent).not.toContain('oops"')
-  })
+  test.each(['{"word": oops', '[1, "oops"]', '"oops"'])(
+    'a call whose arguments are no object (%s): told to the model, and what goes back is what strict providers accept',
+    async (json) => {
+      const server = await provider(format)
+      server.script(callWith(format, json), { text: 'Sorry.' })
+      const { outcome, events, echoed } = await run(envFor(format, server.url))
+      expect(outcome).toMatchObject({ status: 'done', summary: 'Sorry.' })
+      expect(echoed).toEqual([])
+      expect(events).toContainEqual({
+        kind: 'tool_result',
+        data: expect.objectContaining({ ok: false, output: expect.stringContaining('Wrong input for echo') }),
+      })
+      const sent = JSON.stringify(server.requests[1]?.body)
+      expect(sent).toContain(format === 'openai' ? '"arguments":"{}"' : '"input":{}')
+      expect(sent).not.toContain('oops"')
+    },
+  )
 
   test('a call that the limit of the answer cut off says so', async () => {
     const server = await provider(format)
