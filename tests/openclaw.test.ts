@@ -11,7 +11,8 @@ import { type Loopback, type Reply, startLoopback } from '@hq/gateway-node/runti
 import { OPENCLAW_VERSION } from '@hq/gateway-node/runtime/openclaw/install.ts'
 import { newId } from '@hq/sync-server/database/ids.ts'
 import { insert, update } from '@hq/sync-server/testing/workspace.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { connectNode } from './support/openclaw-node.ts'
 import { type Gateway, type Row, type System, startSystem } from './support/system.ts'
 
 const KEY = 'sk-loopback-3f9a1c7e5b2d8406'
@@ -362,6 +363,32 @@ test('a provider that refuses the key is told plainly', async () => {
   expect(run['error_message']).toMatch(/401|key/i)
   expect(String(run['error_message'])).not.toContain(KEY)
   await system.writer().apply([update('tasks', task, { status: 'in_progress' }, { status: 'cancelled' })])
+})
+
+test('a device that wants to pair is a question in the browser; allowed there, it is paired', async () => {
+  const words = readFileSync(`/proc/${pidOf()}/environ`, 'utf8').split('\0')
+  const value = (name: string): string =>
+    words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1) ?? ''
+  const device = await connectNode(Number(value('OPENCLAW_GATEWAY_PORT')), value('OPENCLAW_GATEWAY_TOKEN'))
+  onTestFinished(() => device.close())
+  const asked = await when('the question', `select * from approvals where kind = 'pairing' and status = 'pending'`, [])
+  expect(asked).toMatchObject({
+    agent_id: null,
+    gateway_id: gateway.id,
+    detail: { commands: ['system.notify'], caps: ['canvas'] },
+  })
+  await system
+    .writer()
+    .apply([
+      update(
+        'approvals',
+        String(asked['id']),
+        { status: 'pending' },
+        { status: 'allowed', decided_by: system.owner.principal.person_id, decided_at: new Date().toISOString() },
+      ),
+    ])
+  await when('the answer is taken', 'select id from approvals where id = $1 and applied_at is not null', [asked['id']])
+  await system.when('OpenClaw has paired it', async () => device.paired())
 })
 
 test('key and tokens are in no configuration, log, row or argument; stopping the gateway ends OpenClaw', async () => {
