@@ -1,4 +1,7 @@
 /** The parts of a real gateway, in the order of their start: agents can be reached before one is woken. */
+
+import { approvalsOf } from './approvals/approvals.ts'
+import { createBackups } from './backup/service.ts'
 import type { Parts } from './daemon.ts'
 import { createDispatcher } from './dispatcher/dispatcher.ts'
 import { gatewayActions } from './local-api/gateway-actions.ts'
@@ -30,7 +33,11 @@ export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): P
   createServices: (context, runtimes) => {
     const actions = gatewayActions(context)
     return [
+      // First, so that it stops last: a backup at the end has all that the others have written.
+      { name: 'backups', service: createBackups(context) },
       { name: 'secrets', service: createOwnSecrets(context) },
+      // Before whatever asks: what an earlier process left open is withdrawn.
+      { name: 'approvals', service: approvalsOf(context) },
       { name: 'local-api', service: createLocalApi(context, { actions }) },
       ...(runtimes.openclaw ? [{ name: 'openclaw', service: runtimes.openclaw }] : []),
       {
