@@ -44,7 +44,9 @@ export function createHeartbeat(
     const status = own.pause_requested_at === null ? 'ready' : 'paused'
     if (own.status !== status) set['status'] = status
     if (own.started_at === null || Date.parse(own.started_at) !== Date.parse(startedAt)) set['started_at'] = startedAt
-    const meta = { ...own.meta, ...(await describe()) }
+    const meta: Record<string, unknown> = { ...own.meta, ...(await describe()) }
+    // Goes up and down by itself: nothing that should wait in an outbox (H1).
+    if (replica.status().connection !== 'online') meta['process_mb'] = own.meta['process_mb']
     if (stable(meta) !== stable(own.meta)) set['meta'] = JSON.stringify(meta)
     const seen = own.last_seen_at === null ? 0 : Date.parse(own.last_seen_at)
     const due = context.now() - seen >= everyMs * 0.8 && replica.status().connection === 'online'
@@ -61,15 +63,20 @@ export function createHeartbeat(
 
   async function describe(): Promise<Record<string, unknown>> {
     const disk = await statfs(context.home)
+    const openclaw = runtimes.managed?.('openclaw')
     return {
       version: VERSION,
-      hostname: hostname(),
+      hostname: context.env['HQ_HOSTNAME'] || hostname(),
       os: type(),
+      node: process.versions.node,
       memory_mb: Math.round(totalmem() / 1024 ** 2),
       // In steps of 256 MiB, so that a log file doesn't make a change of it.
       disk_free_mb: Math.floor((disk.bavail * disk.bsize) / 1024 ** 2 / 256) * 256,
       git: await workspaces.gitVersion(),
+      // In steps of 32 MiB, for the same reason.
+      process_mb: Math.round(process.memoryUsage.rss() / 1024 ** 2 / 32) * 32,
       runtimes: runtimes.runtimes(),
+      ...(openclaw ? { openclaw: openclaw.state() } : {}),
       models,
       problems: problems.list(),
     }

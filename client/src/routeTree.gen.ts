@@ -15,7 +15,6 @@ import { Route as SignInRouteImport } from './routes/sign-in'
 import { Route as AppIndexRouteImport } from './routes/_app/index'
 import { Route as AppApprovalsRouteImport } from './routes/_app/approvals'
 import { Route as AppCommandsRouteImport } from './routes/_app/commands'
-import { Route as AppGatewaysRouteImport } from './routes/_app/gateways'
 import { Route as AppPeopleRouteImport } from './routes/_app/people'
 import { Route as AppSyncRouteImport } from './routes/_app/sync'
 import { Route as DevShellRouteImport } from './routes/dev.shell'
@@ -23,6 +22,8 @@ import { Route as DevUiRouteImport } from './routes/dev.ui'
 import { Route as JoinTokenRouteImport } from './routes/join.$token'
 import { Route as AppAgentsIndexRouteImport } from './routes/_app/agents.index'
 import { Route as AppAgentsSlugRouteImport } from './routes/_app/agents.$slug'
+import { Route as AppGatewaysIndexRouteImport } from './routes/_app/gateways.index'
+import { Route as AppGatewaysSlugRouteImport } from './routes/_app/gateways.$slug'
 import { Route as AppTasksIndexRouteImport } from './routes/_app/tasks.index'
 import { Route as AppTasksTaskIdRouteImport } from './routes/_app/tasks.$taskId'
 
@@ -53,11 +54,6 @@ const AppApprovalsRoute = AppApprovalsRouteImport.update({
 const AppCommandsRoute = AppCommandsRouteImport.update({
   id: '/commands',
   path: '/commands',
-  getParentRoute: () => AppRoute,
-} as any)
-const AppGatewaysRoute = AppGatewaysRouteImport.update({
-  id: '/gateways',
-  path: '/gateways',
   getParentRoute: () => AppRoute,
 } as any)
 const AppPeopleRoute = AppPeopleRouteImport.update({
@@ -95,6 +91,16 @@ const AppAgentsSlugRoute = AppAgentsSlugRouteImport.update({
   path: '/agents/$slug',
   getParentRoute: () => AppRoute,
 } as any)
+const AppGatewaysIndexRoute = AppGatewaysIndexRouteImport.update({
+  id: '/gateways/',
+  path: '/gateways/',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppGatewaysSlugRoute = AppGatewaysSlugRouteImport.update({
+  id: '/gateways/$slug',
+  path: '/gateways/$slug',
+  getParentRoute: () => AppRoute,
+} as any)
 const AppTasksIndexRoute = AppTasksIndexRouteImport.update({
   id: '/tasks/',
   path: '/tasks/',
@@ -112,15 +118,16 @@ export interface FileRoutesByFullPath {
   '/sign-in': typeof SignInRoute
   '/approvals': typeof AppApprovalsRoute
   '/commands': typeof AppCommandsRoute
-  '/gateways': typeof AppGatewaysRoute
   '/people': typeof AppPeopleRoute
   '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
   '/join/$token': typeof JoinTokenRoute
   '/agents/$slug': typeof AppAgentsSlugRoute
+  '/gateways/$slug': typeof AppGatewaysSlugRoute
   '/tasks/$taskId': typeof AppTasksTaskIdRoute
   '/agents/': typeof AppAgentsIndexRoute
+  '/gateways/': typeof AppGatewaysIndexRoute
   '/tasks/': typeof AppTasksIndexRoute
 }
 export interface FileRoutesByTo {
@@ -128,7 +135,6 @@ export interface FileRoutesByTo {
   '/sign-in': typeof SignInRoute
   '/approvals': typeof AppApprovalsRoute
   '/commands': typeof AppCommandsRoute
-  '/gateways': typeof AppGatewaysRoute
   '/people': typeof AppPeopleRoute
   '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
@@ -136,8 +142,10 @@ export interface FileRoutesByTo {
   '/join/$token': typeof JoinTokenRoute
   '/': typeof AppIndexRoute
   '/agents/$slug': typeof AppAgentsSlugRoute
+  '/gateways/$slug': typeof AppGatewaysSlugRoute
   '/tasks/$taskId': typeof AppTasksTaskIdRoute
   '/agents': typeof AppAgentsIndexRoute
+  '/gateways': typeof AppGatewaysIndexRoute
   '/tasks': typeof AppTasksIndexRoute
 }
 export interface FileRoutesById {
@@ -147,7 +155,6 @@ export interface FileRoutesById {
   '/sign-in': typeof SignInRoute
   '/_app/approvals': typeof AppApprovalsRoute
   '/_app/commands': typeof AppCommandsRoute
-  '/_app/gateways': typeof AppGatewaysRoute
   '/_app/people': typeof AppPeopleRoute
   '/_app/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
@@ -155,8 +162,10 @@ export interface FileRoutesById {
   '/join/$token': typeof JoinTokenRoute
   '/_app/': typeof AppIndexRoute
   '/_app/agents/$slug': typeof AppAgentsSlugRoute
+  '/_app/gateways/$slug': typeof AppGatewaysSlugRoute
   '/_app/tasks/$taskId': typeof AppTasksTaskIdRoute
   '/_app/agents/': typeof AppAgentsIndexRoute
+  '/_app/gateways/': typeof AppGatewaysIndexRoute
   '/_app/tasks/': typeof AppTasksIndexRoute
 }
 export interface FileRouteTypes {
@@ -167,15 +176,16 @@ export interface FileRouteTypes {
     | '/sign-in'
     | '/approvals'
     | '/commands'
-    | '/gateways'
     | '/people'
     | '/sync'
     | '/dev/shell'
     | '/dev/ui'
     | '/join/$token'
     | '/agents/$slug'
+    | '/gateways/$slug'
     | '/tasks/$taskId'
     | '/agents/'
+    | '/gateways/'
     | '/tasks/'
   fileRoutesByTo: FileRoutesByTo
   to:
@@ -183,7 +193,6 @@ export interface FileRouteTypes {
     | '/sign-in'
     | '/approvals'
     | '/commands'
-    | '/gateways'
     | '/people'
     | '/sync'
     | '/dev/shell'
@@ -191,8 +200,10 @@ export interface FileRouteTypes {
     | '/join/$token'
     | '/'
     | '/agents/$slug'
+    | '/gateways/$slug'
     | '/tasks/$taskId'
     | '/agents'
+    | '/gateways'
     | '/tasks'
   id:
     | '__root__'
@@ -201,7 +212,6 @@ export interface FileRouteTypes {
     | '/sign-in'
     | '/_app/approvals'
     | '/_app/commands'
-    | '/_app/gateways'
     | '/_app/people'
     | '/_app/sync'
     | '/dev/shell'
@@ -209,8 +219,10 @@ export interface FileRouteTypes {
     | '/join/$token'
     | '/_app/'
     | '/_app/agents/$slug'
+    | '/_app/gateways/$slug'
     | '/_app/tasks/$taskId'
     | '/_app/agents/'
+    | '/_app/gateways/'
     | '/_app/tasks/'
   fileRoutesById: FileRoutesById
 }
@@ -267,13 +279,6 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof AppCommandsRouteImport
       parentRoute: typeof AppRoute
     }
-    '/_app/gateways': {
-      id: '/_app/gateways'
-      path: '/gateways'
-      fullPath: '/gateways'
-      preLoaderRoute: typeof AppGatewaysRouteImport
-      parentRoute: typeof AppRoute
-    }
     '/_app/people': {
       id: '/_app/people'
       path: '/people'
@@ -323,6 +328,20 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof AppAgentsSlugRouteImport
       parentRoute: typeof AppRoute
     }
+    '/_app/gateways/': {
+      id: '/_app/gateways/'
+      path: '/gateways'
+      fullPath: '/gateways/'
+      preLoaderRoute: typeof AppGatewaysIndexRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/gateways/$slug': {
+      id: '/_app/gateways/$slug'
+      path: '/gateways/$slug'
+      fullPath: '/gateways/$slug'
+      preLoaderRoute: typeof AppGatewaysSlugRouteImport
+      parentRoute: typeof AppRoute
+    }
     '/_app/tasks/': {
       id: '/_app/tasks/'
       path: '/tasks'
@@ -343,26 +362,28 @@ declare module '@tanstack/react-router' {
 interface AppRouteChildren {
   AppApprovalsRoute: typeof AppApprovalsRoute
   AppCommandsRoute: typeof AppCommandsRoute
-  AppGatewaysRoute: typeof AppGatewaysRoute
   AppPeopleRoute: typeof AppPeopleRoute
   AppSyncRoute: typeof AppSyncRoute
   AppIndexRoute: typeof AppIndexRoute
   AppAgentsSlugRoute: typeof AppAgentsSlugRoute
+  AppGatewaysSlugRoute: typeof AppGatewaysSlugRoute
   AppTasksTaskIdRoute: typeof AppTasksTaskIdRoute
   AppAgentsIndexRoute: typeof AppAgentsIndexRoute
+  AppGatewaysIndexRoute: typeof AppGatewaysIndexRoute
   AppTasksIndexRoute: typeof AppTasksIndexRoute
 }
 
 const AppRouteChildren: AppRouteChildren = {
   AppApprovalsRoute: AppApprovalsRoute,
   AppCommandsRoute: AppCommandsRoute,
-  AppGatewaysRoute: AppGatewaysRoute,
   AppPeopleRoute: AppPeopleRoute,
   AppSyncRoute: AppSyncRoute,
   AppIndexRoute: AppIndexRoute,
   AppAgentsSlugRoute: AppAgentsSlugRoute,
+  AppGatewaysSlugRoute: AppGatewaysSlugRoute,
   AppTasksTaskIdRoute: AppTasksTaskIdRoute,
   AppAgentsIndexRoute: AppAgentsIndexRoute,
+  AppGatewaysIndexRoute: AppGatewaysIndexRoute,
   AppTasksIndexRoute: AppTasksIndexRoute,
 }
 

@@ -1,5 +1,6 @@
 /** One gateway: heard of or not, with what, what waits there, and what is wrong; pausing and retiring it. */
 import type { Row } from '@hq/shared/schema/tables.ts'
+import { Link } from '@tanstack/react-router'
 import { EllipsisVertical, Pause, Play, Power } from 'lucide-react'
 import { useState } from 'react'
 import { useSession, useSyncStatus, useWrite } from '../../replica/hooks.ts'
@@ -14,6 +15,7 @@ import { RelativeTime, useNow } from '../../ui/relative-time.tsx'
 import { Status } from '../../ui/status.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { MarkOf } from '../sync/row-mark.tsx'
+import type { GatewayMeta } from './gateway-meta.ts'
 import { gatewayState } from './gateway-state.ts'
 import { words } from './use-tokens.ts'
 
@@ -25,7 +27,7 @@ export type Gateway = Row<'gateways'> & {
   readonly synced_at: string | null
 }
 
-export const GATEWAYS = `with queue as (
+const SELECT = `with queue as (
     select gateway_id, created_at from agent_commands where status in ('pending', 'leased', 'running')
     union all select gateway_id, created_at from agent_inbox_items where status in ('pending', 'leased'))
   select g.*,
@@ -33,27 +35,17 @@ export const GATEWAYS = `with queue as (
     (select count(*)::int from queue q where q.gateway_id = g.id) as waiting,
     (select min(created_at) from queue q where q.gateway_id = g.id) as waiting_since,
     (select max(r.last_seen_at) from replicas r where r.gateway_id = g.id and r.deleted_at is null) as synced_at
-  from gateways g where g.deleted_at is null order by g.label, g.id limit 100`
-export const GATEWAY_TABLES = ['gateways', 'agents', 'agent_commands', 'agent_inbox_items', 'replicas'] as const
+  from gateways g where g.deleted_at is null`
 
-/** What a gateway says of itself; anything may be missing from an older one. */
-interface Meta {
-  version?: string
-  hostname?: string
-  os?: string
-  git?: string | null
-  memory_mb?: number
-  disk_free_mb?: number
-  models?: { provider: string; model: string; demo: boolean }[]
-  problems?: { code: string; message: string }[]
-}
+export const GATEWAYS = `${SELECT} order by g.label, g.id limit 100`
+export const GATEWAY_BY_SLUG = `${SELECT} and g.slug = $1 limit 1`
+export const GATEWAY_TABLES = ['gateways', 'agents', 'agent_commands', 'agent_inbox_items', 'replicas'] as const
 
 const many = (count: number, one: string, more = `${one}s`): string => `${count} ${count === 1 ? one : more}`
 
 export function GatewayCard({ gateway }: { gateway: Gateway }) {
-  const { isAdmin } = useSession()
   const state = gatewayState(gateway, useNow())
-  const meta = gateway.meta as Meta
+  const meta = gateway.meta as GatewayMeta
   return (
     <article
       aria-label={gateway.label}
@@ -61,7 +53,11 @@ export function GatewayCard({ gateway }: { gateway: Gateway }) {
     >
       <header className="flex items-center gap-3">
         <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1">
-          <h2 className="min-w-0 text-lg font-semibold [overflow-wrap:anywhere]">{gateway.label}</h2>
+          <h2 className="min-w-0 text-lg font-semibold [overflow-wrap:anywhere]">
+            <Link to="/gateways/$slug" params={{ slug: gateway.slug }} className="rounded-sm hover:underline">
+              {gateway.label}
+            </Link>
+          </h2>
           <MarkOf table="gateways" id={gateway.id} />
           <Status meaning={state.meaning} {...(state.shape && { shape: state.shape })} label={state.label} />
           <span className="text-xs text-text-3">
@@ -76,7 +72,7 @@ export function GatewayCard({ gateway }: { gateway: Gateway }) {
             )}
           </span>
         </div>
-        {isAdmin && <Actions gateway={gateway} />}
+        <GatewayActions gateway={gateway} />
       </header>
       {meta.problems?.map(({ code, message }) => (
         <Banner key={code} meaning="warning" title="Something is wrong there">
@@ -127,11 +123,14 @@ export function GatewayCard({ gateway }: { gateway: Gateway }) {
   )
 }
 
-function Actions({ gateway }: { gateway: Gateway }) {
+/** Pause, resume, retire: for admins. */
+export function GatewayActions({ gateway }: { gateway: Gateway }) {
+  const { isAdmin } = useSession()
   const write = useWrite()
   const online = useSyncStatus().connection === 'online'
   const [asking, setAsking] = useState(false)
   const pausing = gateway.pause_requested_at !== null
+  if (!isAdmin) return null
   const toggle = () =>
     write([
       pausing
