@@ -43,11 +43,39 @@ export function auditSettings(env: Environment): Finding[] {
     database(env),
     modelAddress(env),
     web(env),
+    agentExec(env),
+    runShell(env),
     asRoot(process.getuid?.()),
   ]
 }
 
 const isLocal = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host)
+
+const isOn = (value: string | undefined): boolean => value?.toLowerCase() === 'on'
+
+function agentExec(env: Environment): Finding {
+  const subject = 'exec'
+  return isOn(env['HQ_AGENT_EXEC'])
+    ? {
+        subject,
+        severity: 'warning',
+        says: 'agents whose permissions say so may run commands as the user of this gateway',
+        advice: 'Give the gateway a user of its own, and let agents ask each time (agent, Permissions, exec: ask).',
+      }
+    : { subject, severity: 'ok', says: 'agents run no commands (HQ_AGENT_EXEC is off)' }
+}
+
+function runShell(env: Environment): Finding {
+  const subject = 'shell'
+  return isOn(env['HQ_RUN_SHELL'])
+    ? {
+        subject,
+        severity: 'warning',
+        says: 'admins of the workspace may run shell commands on this machine',
+        advice: 'Take HQ_RUN_SHELL away when it is not needed any more.',
+      }
+    : { subject, severity: 'ok', says: 'the app runs no shell commands here (HQ_RUN_SHELL is off)' }
+}
 
 function bindAddress(env: Environment): Finding {
   const subject = 'bind address'

@@ -87,6 +87,7 @@ describe('hq doctor', () => {
       gateway: { severity: 'problem', advice: expect.stringMatching(/Start it/) },
       server: { severity: 'ok', says: `${url} answers, version ${VERSION}` },
       model: { severity: 'ok', says: 'openai answers, 1 models' },
+      openclaw: { severity: 'ok', says: expect.stringContaining('not installed') },
     })
     const { out } = await hq(['doctor'], {
       HQ_MODEL_PROVIDER: 'openai',
@@ -164,6 +165,8 @@ describe('hq audit', () => {
     [{ HQ_MODEL_BASE_URL: 'http://models.example/v1' }, 'model provider', 'warning'],
     [{ HQ_MODEL_BASE_URL: 'http://127.0.0.1:11434' }, 'model provider', 'ok'],
     [{ HQ_AGENT_WEB: 'on' }, 'web', 'info'],
+    [{ HQ_AGENT_EXEC: 'on' }, 'exec', 'warning'],
+    [{ HQ_RUN_SHELL: 'on' }, 'shell', 'warning'],
   ] as const)('%j: %s is %s', (env, subject, severity) => {
     expect(severities(env)[subject]).toBe(severity)
     for (const finding of auditSettings(env))

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { type GatewayConfig, readConfig, SetupError, VERSION } from '../config.ts'
 import { readModelConfig } from '../runtime/builtin/config.ts'
 import { listModels } from '../runtime/builtin/providers.ts'
+import { findInstallation } from '../runtime/openclaw/install.ts'
 import { createSystemGit, GIT_MISSING } from '../workspaces/system-git.ts'
 import { call, findConnection, Unreachable } from './connection.ts'
 import type { Finding } from './findings.ts'
@@ -47,6 +48,7 @@ export async function examine(env: Environment, cwd: string): Promise<Finding[]>
     ['gateway', () => checkGateway(env, cwd)],
     ['server', () => checkServer(config)],
     ['model', () => checkModel(config.home, env)],
+    ['openclaw', () => checkOpenClaw(config.home, env)],
   ]
   return Promise.all(checks.map(([subject, check]) => within(subject, check)))
 }
@@ -98,6 +100,16 @@ async function checkGit(): Promise<Finding> {
   return version === null
     ? { subject: 'git', severity: 'problem', says: 'not found', advice: GIT_MISSING }
     : { subject: 'git', severity: 'ok', says: version }
+}
+
+/** It is an extra: missing is no problem, being there and of no use is. */
+async function checkOpenClaw(home: string, env: Environment): Promise<Finding> {
+  const subject = 'openclaw'
+  const found = await findInstallation({ home, env })
+  if (found.ok) return { subject, severity: 'ok', says: found.version }
+  if (found.reason === 'missing')
+    return { subject, severity: 'ok', says: 'not installed; agents use the builtin runtime' }
+  return { subject, severity: 'warning', says: found.message, advice: 'In the app: Gateways, this gateway, Runtimes.' }
 }
 
 async function checkFolder(home: string): Promise<Finding> {
