@@ -17,6 +17,8 @@ export interface GitOptions {
   readonly cwd: string
   readonly author?: Author
   readonly signal?: AbortSignal
+  /** Default 60 s (G3). */
+  readonly timeoutMs?: number
 }
 
 export interface SystemGit {
@@ -80,7 +82,11 @@ interface Executed {
   readonly stderr: string
 }
 
-function execute(binary: string, args: readonly string[], { cwd, author, signal }: GitOptions): Promise<Executed> {
+function execute(
+  binary: string,
+  args: readonly string[],
+  { cwd, author, signal, timeoutMs = TIMEOUT_MS }: GitOptions,
+): Promise<Executed> {
   return new Promise((resolve) => {
     const child = execFile(
       binary,
@@ -88,7 +94,7 @@ function execute(binary: string, args: readonly string[], { cwd, author, signal 
       {
         cwd,
         env: environment(author),
-        timeout: TIMEOUT_MS,
+        timeout: timeoutMs,
         maxBuffer: 32 * 1024 * 1024,
         windowsHide: true,
         ...(signal ? { signal } : {}),

@@ -1,5 +1,6 @@
 /** All actions that this gateway knows. */
 import type { Action } from '../action.ts'
+import { backup } from './backup.ts'
 import { installRuntime } from './install-runtime.ts'
 import { listModels } from './list-models.ts'
 import { provision } from './provision.ts'
@@ -7,4 +8,12 @@ import { remove } from './remove.ts'
 import { restartRuntime } from './restart-runtime.ts'
 import { update } from './update.ts'
 
-export const ACTIONS: readonly Action[] = [provision, update, remove, listModels, installRuntime, restartRuntime]
+export const ACTIONS: readonly Action[] = [
+  provision,
+  update,
+  remove,
+  listModels,
+  installRuntime,
+  restartRuntime,
+  backup,
+]
