@@ -8,6 +8,7 @@ import { Input } from '../../ui/input.tsx'
 import { Meter } from '../../ui/meter.tsx'
 import { RelativeTime } from '../../ui/relative-time.tsx'
 import { Status } from '../../ui/status.tsx'
+import { ToolPolicySection } from '../approvals/tool-policy.tsx'
 import { type AgentRow, money, tokens } from './agent-query.ts'
 import { DemoModelBanner } from './demo-model-banner.tsx'
 import { RUNS_SQL, RunLine, type RunRow } from './run-line.tsx'
@@ -103,6 +104,7 @@ export function AgentOverview({ agent }: { agent: AgentRow }) {
       <aside className="grid gap-5">
         <Budget agent={agent} />
         <Facts agent={agent} />
+        <ToolPolicySection agent={agent} />
       </aside>
     </div>
   )

@@ -192,6 +192,24 @@ describe.skipIf(!hasChromium)('questions to people', () => {
     expect(await server.rows('select tool_policy from agents')).toEqual([{ tool_policy: { tools: { exec: 'allow' } } }])
   })
 
+  test('what an agent may use: set by an admin, read by a member', LONG, async () => {
+    for (const { page } of [owner, member]) {
+      await page
+        .getByRole('link', { name: /^Agents/ })
+        .first()
+        .click()
+      await page.getByRole('link', { name: /Wanda/ }).first().click()
+    }
+    const tools = (page: Page) => page.getByRole('region', { name: 'Tools' })
+    await tools(owner.page).getByRole('combobox', { name: 'Run commands' }).click()
+    await owner.page.getByRole('option', { name: 'Ask first' }).click()
+    await tools(member.page).getByText('Ask first').waitFor()
+    expect(await tools(member.page).getByRole('combobox').count()).toBe(0)
+    await inspect(owner.page, 'agent-tools')
+    expect(await server.rows('select tool_policy from agents')).toEqual([{ tool_policy: { tools: { exec: 'ask' } } }])
+    for (const { page } of [owner, member]) await goTo(page)
+  })
+
   test('answered by two who could not see each other: the first counts, the other is told', LONG, async () => {
     const answered = ask('make deploy')
     for (const { page } of [owner, member]) await card(page, /^Run “make deploy/).waitFor()
