@@ -294,6 +294,16 @@ describe('blockers', () => {
   })
 })
 
+test('a question to people is told once, when it is asked', () => {
+  const question = { id: T1, agent_id: A, status: 'pending', title: 'Run “git push”' }
+  const asked = (row: Values) => notes([change('approvals', undefined, row, { actor: system })])
+  expect(asked(question)).toMatchObject([
+    { type: 'approval_requested', title: 'ADA asks: Run “git push”', entity_type: 'approval', person_id: null },
+  ])
+  expect(asked({ ...question, agent_id: null })).toMatchObject([{ title: 'A gateway asks: Run “git push”' }])
+  expect(notes([change('approvals', question, { ...question, status: 'allowed' })])).toEqual([])
+})
+
 test('what failed or was given up is told', () => {
   const command = { id: 'c', action: 'provision', status: 'running', attempt_count: 1 }
   expect(

@@ -186,6 +186,7 @@ const RULES: Partial<Record<TableName, Rule>> = {
   comments: comment,
   entity_links: review,
   agent_commands: commandEnded,
+  approvals: asked,
   agent_inbox_items: itemEnded,
 }
 
@@ -393,6 +394,17 @@ function commandEnded({ id, before, after }: Change, _world: World, emit: Emitte
     title: `${status === 'failed' ? 'Failed' : 'Gave up'}: ${String(after['action']).replaceAll('_', ' ')}`,
     body: text(after['error_message']),
     entity: ['command', id],
+  })
+}
+
+function asked({ id, before, after }: Change, world: World, emit: Emitter): void {
+  if (before || after['status'] !== 'pending') return
+  const name = idOf(after['agent_id']) && world.agent(String(after['agent_id']))?.name
+  emit.notify({
+    type: 'approval_requested',
+    key: `approval:${id}`,
+    title: `${name || 'A gateway'} asks: ${text(after['title'], 150)}`,
+    entity: ['approval', id],
   })
 }
 
