@@ -1,5 +1,5 @@
 /** Real processes in a real worktree. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, expect, test, vi } from 'vitest'
@@ -168,6 +168,21 @@ test('a stop of the run ends it at once; what it changed is still committed (E3,
   await refused
   await isGone(pid)
   expect(execFileSync('git', ['show', 'HEAD:kept.txt'], { cwd: folder, encoding: 'utf8' })).toBe('kept\n')
+})
+
+test('a gateway that is killed takes its commands with it (E3)', async () => {
+  const source = `import { runCommand } from ${JSON.stringify(new URL('./exec-tool.ts', import.meta.url).href)}
+    await runCommand('trap "" TERM HUP; echo $$ > shell; (trap "" TERM HUP; sleep 600) & echo $! > child; wait', {
+      cwd: ${JSON.stringify(folder)}, env: { PATH: process.env.PATH }, signal: new AbortController().signal, timeoutMs: 600000, graceMs: 1000 })`
+  const gateway = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: 'ignore' })
+  const pids = [await pidIn('shell'), await pidIn('child')]
+  expect(pids.every(alive)).toBe(true)
+  gateway.kill('SIGKILL')
+  for (const pid of pids) await isGone(pid)
+})
+
+test('“wait” waits for what the command has started, and for nothing else', async () => {
+  expect((await run('(sleep 0.1; echo later) & wait; echo end')).text).toContain('later\nend')
 })
 
 test('what it prints cannot end the mark around it', async () => {

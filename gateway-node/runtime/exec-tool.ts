@@ -4,6 +4,7 @@
  *  E1 The command begins in the agent's worktree or a folder below it, never behind a symbolic link.
  *  E2 It inherits nothing: it gets PATH, HOME (the worktree), LANG, and the agent's own secrets. What these are is in no argument and in no output.
  *  E3 It ends: after its time, when the run is stopped, and with it whatever it has started in its process group. What it leaves in the background is ended too.
+ *     It also ends when the gateway is killed: work that is done again must not meet itself.
  *  E4 What it prints is bounded while it runs; beginning and end are kept, and how much is missing is said.
  *  E5 What it changed is committed as the agent.
  *
@@ -149,13 +150,24 @@ interface Place {
   readonly graceMs: number
 }
 
+/**
+ * (E3) The command, and beside it a guard in the same process group: it waits at a pipe that this gateway holds open, and ends the group when that is gone. The
+ * command's own shell takes the place of this one, so that its `wait` knows nothing of the guard.
+ */
+const WITH_GUARD = '(read -r _; kill -KILL 0) <&3 >/dev/null 2>&1 & exec /bin/sh -c "$1" sh 3<&-'
+
 /** (E3, E4) Never rejects. */
 export async function runCommand(command: string, place: Place): Promise<Ran> {
   const { cwd, env, signal, timeoutMs, graceMs } = place
   if (signal.aborted) return { code: null, signal: null, output: { head: '', missing: 0, tail: '' }, ended: 'stopped' }
   const output = new Bounded(OUTPUT_CHARS)
   // `detached`: a process group of its own, so that it can be ended as a whole.
-  const child = spawn('/bin/sh', ['-c', command], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn('/bin/sh', ['-c', WITH_GUARD, 'sh', command], {
+    cwd,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+  })
   let ended: Ran['ended'] = 'itself'
   let error: string | undefined
   let killing: NodeJS.Timeout | undefined
@@ -169,8 +181,8 @@ export async function runCommand(command: string, place: Place): Promise<Ran> {
   const onAbort = (): void => end('stopped')
   signal.addEventListener('abort', onAbort, { once: true })
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8')
-    stream.on('data', (text: string) => output.add(text))
+    stream?.setEncoding('utf8')
+    stream?.on('data', (text: string) => output.add(text))
   }
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const exited = await new Promise<{ code: number | null; signal: string | null }>((resolve) => {
@@ -188,8 +200,7 @@ export async function runCommand(command: string, place: Place): Promise<Ran> {
   let late: NodeJS.Timeout | undefined
   await Promise.race([closed, new Promise<void>((resolve) => (late = setTimeout(resolve, graceMs)))])
   clearTimeout(late)
-  child.stdout.destroy()
-  child.stderr.destroy()
+  for (const stream of child.stdio) stream?.destroy()
   return { ...exited, output: output.printed(), ended, ...(error === undefined ? {} : { error }) }
 }
 
