@@ -38,7 +38,7 @@ export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): P
       { name: 'secrets', service: createOwnSecrets(context) },
       // Before whatever asks: what an earlier process left open is withdrawn.
       { name: 'approvals', service: approvalsOf(context) },
-      { name: 'local-api', service: createLocalApi(context, { actions }) },
+      { name: 'local-api', service: createLocalApi(context, { actions, openclaw: runtimes.openclaw?.ask }) },
       ...(runtimes.openclaw ? [{ name: 'openclaw', service: runtimes.openclaw }] : []),
       {
         name: 'dispatcher',

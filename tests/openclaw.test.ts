@@ -7,6 +7,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Loopback, type Reply, startLoopback } from '@hq/gateway-node/runtime/builtin/loopback-provider.ts'
 import { OPENCLAW_VERSION } from '@hq/gateway-node/runtime/openclaw/install.ts'
 import { newId } from '@hq/sync-server/database/ids.ts'
@@ -17,6 +18,7 @@ import { type Gateway, type Row, type System, startSystem } from './support/syst
 
 const KEY = 'sk-loopback-3f9a1c7e5b2d8406'
 const installed = process.env['HQ_TEST_OPENCLAW']
+const HQ = fileURLToPath(new URL('../gateway-node/cli/hq.ts', import.meta.url))
 
 let system: System
 let provider: Loopback
@@ -210,6 +212,16 @@ test('a task is worked on with HQ’s tools and OpenClaw’s own: log, usage, fi
 
 const eventsOf = (run: Row): Promise<{ kind: string; data: Row }[]> =>
   rows('select kind, data from agent_run_events where run_id = $1 order by seq', [run['id']])
+
+test('what OpenClaw remembers can be read by who runs the gateway', async () => {
+  const hq = (...words: string[]): string =>
+    execFileSync(process.execPath, [HQ, ...words], { env: { HQ_GATEWAY_HOME: gateway.home }, encoding: 'utf8' })
+  const session = /agent:writer:task-[0-9a-f-]{36}/.exec(hq('openclaw', 'sessions', 'writer'))?.[0] ?? ''
+  const transcript = hq('openclaw', 'transcript', session)
+  for (const words of ['user', 'A haiku about claws', 'The haiku is up for review.'])
+    expect(transcript).toContain(words)
+  expect(() => hq('openclaw', 'transcript', 'agent:writer:main')).toThrow('not the key of a session')
+})
 
 test('left alone it repeats a call for ever: HQ ends the run, and says why', async () => {
   const before = provider.requests.length

@@ -12,7 +12,7 @@ import { runBackup, runRestore } from './backup.ts'
 import { type Answer, type Connection, call, findConnection, Unreachable } from './connection.ts'
 import { examine } from './doctor.ts'
 import { printFindings, worst } from './findings.ts'
-import { printStatus, printTask, printTasks } from './print.ts'
+import { printSessions, printStatus, printTask, printTasks, printTranscript } from './print.ts'
 import {
   printOutbox,
   printSync,
@@ -38,6 +38,8 @@ const HELP = `hq: work on your tasks in HQ
   hq status                                     who you are and what holds you back
   hq sync status | outbox | retry | discard | export
                                                 what waits to be sent; “hq sync --help” says more
+  hq openclaw sessions [AGENT]                  what OpenClaw remembers, for whoever runs this gateway
+  hq openclaw transcript <session>              one session, message by message
   hq doctor                                     looks at this machine's gateway: what does not work, and what to do
   hq audit                                      risky settings of this machine's HQ, the worst first
   hq backup key                                 the recovery key of this machine's gateway
@@ -149,6 +151,23 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
     print: printStatus,
   },
+  'openclaw sessions': {
+    options: [],
+    run: ([agent, ...more], _, connection) => {
+      none(more)
+      const query = agent === undefined ? '' : `?${new URLSearchParams({ agent })}`
+      return call(connection, 'GET', `/v1/openclaw/sessions${query}`)
+    },
+    print: printSessions,
+  },
+  'openclaw transcript': {
+    options: [],
+    run: ([session = '', ...more], _, connection) => {
+      none(more)
+      return call(connection, 'GET', `/v1/openclaw/transcript?${new URLSearchParams({ session })}`)
+    },
+    print: printTranscript,
+  },
   'sync status': {
     options: [],
     run(args, _, connection) {
@@ -213,7 +232,7 @@ async function main(argv: readonly string[]): Promise<number> {
   )
   if (foreign) throw new Usage(`“hq ${name}” has no option --${foreign}.`)
   const args = positionals.slice(name.split(' ').length)
-  const connection = await findConnection(process.env, process.cwd(), name.startsWith('sync '))
+  const connection = await findConnection(process.env, process.cwd(), /^(?:sync|openclaw) /.test(name))
   const { status, body } = await command.run(args, values, connection)
   if (status === 401)
     throw new Unreachable('The gateway does not know this token any more; it was restarted, or the agent was removed.')

@@ -134,3 +134,28 @@ function ago(at: unknown, now: unknown): string {
   if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`
   return `${Math.floor(seconds / 86_400)} d ago`
 }
+
+export function printSessions(body: Row): string {
+  const sessions = rows(body['sessions'])
+  if (sessions.length === 0) return 'OpenClaw remembers no session of HQ’s runs.'
+  return sessions
+    .map(
+      ({ key, updated_at }) =>
+        `${clean(updated_at ?? '')
+          .slice(0, 16)
+          .replace('T', ' ')
+          .padEnd(16)}  ${clean(key)}`,
+    )
+    .join('\n')
+}
+
+export function printTranscript(body: Row): string {
+  const messages = rows(body['messages'])
+  if (messages.length === 0) return 'This session is empty, or there is none of that key.'
+  return messages
+    .map(
+      ({ role, text, at }) =>
+        `${clean(role)}${at ? `, ${clean(at).slice(0, 16).replace('T', ' ')}` : ''}:\n${indent(clean(text))}`,
+    )
+    .join('\n')
+}

@@ -11,6 +11,7 @@
  *   POST /v1/tasks/:id/deliverables    {label, text | file | url}
  *   POST /v1/tasks/:id/complete        {summary?}
  *   …    /v1/sync/…                     what waits to be sent (sync-routes.ts); also with the operator's token
+ *   GET  /v1/openclaw/…                 what OpenClaw remembers (openclaw-routes.ts); with the operator's token only
  *
  *  H1 Every call but `health` needs an agent's token (`Authorization: Bearer`); what it may do is decided in `actions.ts` and `sync-routes.ts` alone.
  *  H2 A page in a browser gets nothing: a foreign `Host` or any `Origin` is refused (DNS rebinding, CSRF), and there is no CORS.
@@ -23,6 +24,7 @@ import { bodyLimit } from 'hono/body-limit'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { z } from 'zod'
 import type { Actions, Caller, RefusalCode, Result } from './actions.ts'
+import { type AskOpenClaw, openClawSessions, openClawTranscript } from './openclaw-routes.ts'
 import type { OperatorToken } from './operator-token.ts'
 import { outboxQuery, retryBody, type SyncCaller, syncActions } from './sync-routes.ts'
 import type { TokenAgent, Tokens } from './tokens.ts'
@@ -32,6 +34,8 @@ export interface AppParts {
   readonly replica: Replica
   readonly tokens: Pick<Tokens, 'agentOf'>
   readonly operator: Pick<OperatorToken, 'is'>
+  /** Undefined: this gateway has no OpenClaw. */
+  readonly openclaw?: AskOpenClaw | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly gatewaySlug: string
@@ -70,7 +74,16 @@ interface Env {
   Variables: { caller: Caller; syncCaller: SyncCaller }
 }
 
-export function createApp({ actions, replica, tokens, operator, now, gatewaySlug, onError }: AppParts): Hono<Env> {
+export function createApp({
+  actions,
+  replica,
+  tokens,
+  operator,
+  openclaw,
+  now,
+  gatewaySlug,
+  onError,
+}: AppParts): Hono<Env> {
   const app = new Hono<Env>()
   const sync = syncActions({ replica, gatewaySlug, now })
 
@@ -100,11 +113,29 @@ export function createApp({ actions, replica, tokens, operator, now, gatewaySlug
     }
     if (token === undefined || !operator.is(token))
       return fail(context, 401, 'unauthenticated', 'A valid token of an agent is needed.')
-    if (!context.req.path.startsWith('/v1/sync/'))
-      return fail(context, 403, 'forbidden', 'This is for agents; the operator’s token is for “hq sync” only.')
+    if (!/^\/v1\/(?:sync|openclaw)\//.test(context.req.path))
+      return fail(
+        context,
+        403,
+        'forbidden',
+        'This is for agents; the operator’s token is for “hq sync” and “hq openclaw”.',
+      )
     context.set('syncCaller', { kind: 'operator' })
     return next()
   })
+
+  app.get('/v1/openclaw/*', async (context, next) => {
+    if (context.var.syncCaller.kind !== 'operator')
+      return fail(context, 403, 'forbidden', 'This is for the operator of the gateway.')
+    return next()
+  })
+  const ask: AskOpenClaw = openclaw ?? (() => Promise.resolve(undefined))
+  app.get('/v1/openclaw/sessions', async (context) =>
+    answer(context, await openClawSessions(ask, context.req.query('agent'))),
+  )
+  app.get('/v1/openclaw/transcript', async (context) =>
+    answer(context, await openClawTranscript(ask, context.req.query('session') ?? '')),
+  )
 
   app.get('/v1/sync/status', async (context) => context.json(await sync.status(context.var.syncCaller)))
   app.get('/v1/sync/outbox', async (context) => {

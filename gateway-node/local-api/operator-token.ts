@@ -1,9 +1,10 @@
 /**
- * The token of whoever may read the gateway's own folder: its operator. With it `hq sync` sees the writes of everybody on this gateway.
+ * The token of whoever may read the gateway's own folder: its operator. With it `hq sync` sees the writes of everybody on this gateway, and
+ * `hq openclaw` what OpenClaw remembers.
  *
  *  O1 32 random bytes in `<home>/operator-token`, and where to call in `<home>/.hq-operator.json`, both readable by the owner only. New at each start,
  *     gone after the stop.
- *  O2 It is good for `/v1/sync/*` alone: it is nobody's, so it can neither claim a task nor comment.
+ *  O2 It is good for `/v1/sync/*` and `/v1/openclaw/*` alone: it is nobody's, so it can neither claim a task nor comment.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'

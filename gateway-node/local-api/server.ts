@@ -12,6 +12,7 @@ import type { GatewayContext, Service } from '../service.ts'
 import type { Actions } from './actions.ts'
 import { createApp } from './app.ts'
 import { gatewayActions } from './gateway-actions.ts'
+import type { AskOpenClaw } from './openclaw-routes.ts'
 import { createOperatorToken } from './operator-token.ts'
 import { createTokens, type TokenAgent } from './tokens.ts'
 
@@ -26,7 +27,7 @@ export interface LocalApi extends Service {
 
 export function createLocalApi(
   context: GatewayContext,
-  options: { readonly actions?: Actions; readonly port?: number } = {},
+  options: { readonly actions?: Actions; readonly port?: number; readonly openclaw?: AskOpenClaw | undefined } = {},
 ): LocalApi {
   const { replica, gatewayId, workspaces, log } = context
   const tokens = createTokens(context.home)
@@ -79,6 +80,7 @@ export function createLocalApi(
         replica,
         tokens,
         operator,
+        openclaw: options.openclaw,
         now: context.now,
         gatewaySlug: context.slug,
         onError: (error) =>
