@@ -1,0 +1,182 @@
+/**
+ * A gateway is lost with its machine and comes back from its backup under another host name: the same gateway, with its agents, their files and secrets, and with what
+ * waited to be sent, once. The former process, should it still run, is nobody from then on.
+ */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { addSecret } from '@hq/client/src/features/secrets/set-secret.ts'
+import { readEnvFile } from '@hq/gateway-node/secrets/env-file.ts'
+import { newId } from '@hq/sync-server/database/ids.ts'
+import { insert } from '@hq/sync-server/testing/workspace.ts'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openLive } from './support/replica.ts'
+import {
+  type Gateway,
+  gatewayIn,
+  isEnded,
+  provision,
+  type Row,
+  type System,
+  startSystem,
+  taskPatch,
+} from './support/system.ts'
+
+const run = promisify(execFile)
+const RESTORE = fileURLToPath(new URL('../gateway-node/backup/main.ts', import.meta.url))
+const HQ = fileURLToPath(new URL('../gateway-node/cli/hq.ts', import.meta.url))
+const PLAIN = 'PLAINTEXT-a-secret-of-wanda-71c0'
+
+let system: System
+let folder: string
+let gateways: Gateway[]
+
+beforeEach(async () => {
+  system = await startSystem()
+  folder = await mkdtemp(join(tmpdir(), 'hq-backup-'))
+  gateways = []
+})
+afterEach(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.kill()))
+  await system?.stop()
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+})
+
+const base = { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent' }
+
+async function recoveryKeyOf(gateway: Gateway): Promise<string> {
+  const { stdout } = await run(process.execPath, [HQ, 'backup', 'key'], {
+    env: { ...base, HQ_GATEWAY_HOME: gateway.home },
+  })
+  expect(stdout).toMatch(/^hqrec1-\S+\n$/)
+  return stdout.trim()
+}
+
+async function backUp(gateway: Gateway): Promise<Row> {
+  const command = newId()
+  const { tenantId } = system
+  await system
+    .writer()
+    .apply([insert('agent_commands', { tenant_id: tenantId, gateway_id: gateway.id, action: 'backup' }, command)])
+  const row = await system.rowWhen('agent_commands', command, isEnded)
+  expect(row['error_message']).toBeNull()
+  const id = (row['result'] as Row)['backup_id']
+  return system.rowWhen('backups', String(id), ({ status }) => status === 'done')
+}
+
+/** The restore command, as a person types it. What it said. */
+async function restore(home: string, key: string, file?: string): Promise<{ code: number; said: string }> {
+  const keyFile = join(folder, 'key')
+  await writeFile(keyFile, key, { mode: 0o600 })
+  const env = { ...base, HQ_GATEWAY_HOME: home, HQ_RECOVERY_KEY_FILE: keyFile, HQ_SERVER_URL: system.server.url }
+  return run(process.execPath, [RESTORE, ...(file ? [file] : [])], { env }).then(
+    ({ stdout, stderr }) => ({ code: 0, said: stdout + stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => ({
+      code: error.code,
+      said: error.stdout + error.stderr,
+    }),
+  )
+}
+
+function startAt(home: string, slug = 'elsewhere'): Gateway {
+  const gateway = gatewayIn(home, slug, { HQ_SERVER_URL: system.server.url, HQ_HOSTNAME: 'another-machine' })
+  gateways.push(gateway)
+  return gateway
+}
+
+async function works(agent: string, title: string): Promise<void> {
+  const task = newId()
+  await system.writer().apply([taskPatch(system, title, agent, task)])
+  await system.when(`${title}: the agent delivers`, async () => {
+    const rows = await system.rows(`select id from entity_links where owner_id = $1 and review_status = 'submitted'`, [
+      task,
+    ])
+    return rows.length > 0
+  })
+}
+
+async function secretFor(gateway: Gateway, agent: string): Promise<void> {
+  const person = await openLive(system.server.url, system.owner)
+  try {
+    const [row] = await person.rows<{ public_key: string }>('select public_key from gateways where id = $1', [
+      gateway.id,
+    ])
+    const secret = {
+      id: newId(),
+      tenant_id: system.tenantId,
+      gateway_id: gateway.id,
+      agent_id: agent,
+      category: 'user' as const,
+      key: 'GITHUB_TOKEN',
+      name: 'GitHub',
+      note: null,
+      created_by: system.owner.principal.person_id,
+    }
+    await person.replica.writeAll(await addSecret(secret, newId(), row?.public_key ?? '', PLAIN))
+    await system.rowWhen('secrets', secret.id, ({ sync_status }) => sync_status === 'active')
+  } finally {
+    await person.close()
+  }
+}
+
+const git = async (gitdir: string, ...args: string[]): Promise<string> =>
+  (await run('git', ['--git-dir', gitdir, ...args])).stdout.trim()
+
+test('destroyed and restored elsewhere: agents work on, files and secrets are there, what waited is sent once', async () => {
+  const proxy = await system.proxy()
+  const one = await system.gateway('one', { url: proxy.url })
+  const agent = await provision(system, one, 'wanda')
+  await secretFor(one, agent)
+  await works(agent, 'Before')
+  await writeFile(join(one.home, 'agents/wanda/NOTES.md'), 'written, and not committed\n')
+  const key = await recoveryKeyOf(one)
+  const row = await backUp(one)
+  expect(row).toMatchObject({ reason: 'demand', key_id: expect.stringMatching(/^[0-9a-f]{16}$/) })
+  expect(row['contents']).toMatchObject({ agents: 1 })
+  const refs = (gateway: string) => git(join(gateway, 'repo.git'), 'for-each-ref')
+  const before = await refs(one.home)
+  expect(before).toMatch(/refs\/heads\/\S+\/wanda$/m)
+
+  // Neither the key nor anything of what is in a backup is at the server, in a row, or in what the gateway said.
+  const blob = join(system.server.home, 'server/blobs/gateway-backups', one.id, String(row['sha256']))
+  const bytes = await readFile(blob, 'latin1')
+  for (const text of [PLAIN, key, 'repo.bundle', 'credentials.json']) expect(bytes).not.toContain(text)
+  expect(one.text()).not.toContain(key)
+  const rows =
+    JSON.stringify(await system.rows('select * from backups')) +
+    JSON.stringify(await system.rows('select * from agent_commands'))
+  expect(rows).not.toContain(key.slice(7, 50))
+
+  await one.kill()
+  const credentials = JSON.parse(await readFile(join(one.home, 'credentials.json'), 'utf8')) as { token: string }
+  await rm(one.home, { recursive: true, force: true })
+  const home = join(folder, 'restored')
+  const { code, said } = await restore(home, key)
+  expect(said).toContain('This machine is the gateway “one”')
+  expect(code).toBe(0)
+  expect(said).not.toContain(key)
+  expect(await readFile(join(home, 'agents/wanda/NOTES.md'), 'utf8')).toBe('written, and not committed\n')
+  await git(join(home, 'repo.git'), 'fsck', '--full', '--strict')
+  expect(await refs(home)).toBe(before)
+  expect(await readEnvFile(home, 'wanda')).toEqual(new Map([['GITHUB_TOKEN', PLAIN]]))
+  for (const name of ['agents/wanda.env', 'credentials.json', 'recovery-key'])
+    expect((await stat(join(home, name))).mode & 0o777, name).toBe(0o600)
+  expect(await readdir(home)).not.toContain('restoring')
+
+  const restored = startAt(home)
+  await restored.start()
+  expect(restored.id).toBe(String(row['gateway_id']))
+  await works(agent, 'After')
+  await system.rowWhen('gateways', restored.id, ({ meta }) => (meta as Row)['hostname'] === 'another-machine')
+  // Still from its own file, whatever the rows say.
+  expect((await readEnvFile(home, 'wanda')).get('GITHUB_TOKEN')).toBe(PLAIN)
+  expect(await system.rows(`select id from secrets where sync_status <> 'active'`)).toEqual([])
+  expect((await system.rows('select id from gateways where deleted_at is null')).length).toBe(1)
+  const session = await system.request({ headers: { authorization: `Bearer ${credentials.token}` } }, '/v1/session')
+  expect(((await session.json()) as { principal: unknown }).principal).toBeNull()
+  // And it can be backed up again, with the same key.
+  expect((await backUp(restored))['key_id']).toBe(row['key_id'])
+})
