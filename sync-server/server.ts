@@ -21,6 +21,7 @@ import { createApp } from './http/app.ts'
 import { createAccessChanges, type Env, type Log, type Services } from './http/context.ts'
 import { createElectricProxy } from './http/electric-proxy.ts'
 import { createReplicas } from './http/replicas.ts'
+import { PARCEL_LIMITS } from './http/routes-parcels.ts'
 import type { Site } from './http/security.ts'
 import { createServeShape, type ShapeSource } from './http/shape-route.ts'
 import { attachSyncSockets } from './http/sync-socket.ts'
@@ -127,6 +128,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       serveShape,
       push: createPush(services),
       blobs: createBlobs(join(folder, 'blobs')),
+      parcels: createBlobs(join(folder, 'parcels'), PARCEL_LIMITS),
       appFolder: options.appFolder ?? join(import.meta.dirname, '../client/dist/client'),
       health: () => ({ ...health, sockets: sockets.count() }),
     })

@@ -74,7 +74,7 @@ export async function takeSnapshot(db: Tx, gatewayId: string, now: number): Prom
     blockers: await openBlockers(db, taskIds),
     watched: new Set([...taskIds, ...blocking.map(({ id }) => id)]),
     money: await moneyOf(db, ids, workspace, month.start),
-    ended: await endedRuns(db, ids),
+    ended: await endedRuns(db, ids, gatewayId),
     asked: await askedAt(db, ids),
     month: { end: month.end, key: month.key },
   }
@@ -113,7 +113,8 @@ async function moneyOf(
   )
 }
 
-async function endedRuns(db: Tx, agentIds: readonly string[]): Promise<Map<string, EndedRun[]>> {
+/** Those at this gateway: what comes late from a place where the agent lived before does not count. */
+async function endedRuns(db: Tx, agentIds: readonly string[], gatewayId: string): Promise<Map<string, EndedRun[]>> {
   const rows = await db.query<{
     agent_id: string
     status: EndedRun['status']
@@ -124,9 +125,9 @@ async function endedRuns(db: Tx, agentIds: readonly string[]): Promise<Map<strin
     `select r.agent_id, r.status, r.ended_at, r.error_message,
             (select e.data ->> 'code' from agent_run_events e where e.run_id = r.id and e.kind = 'error' order by e.seq desc limit 1) as code
      from unnest($1::uuid[]) as a (id) cross join lateral (
-       select * from agent_runs where agent_id = a.id and status <> 'running' and deleted_at is null order by started_at desc, id desc limit ${RUNS_LOOKED_AT}
+       select * from agent_runs where agent_id = a.id and gateway_id = $2 and status <> 'running' and deleted_at is null order by started_at desc, id desc limit ${RUNS_LOOKED_AT}
      ) r`,
-    [agentIds],
+    [agentIds, gatewayId],
   )
   const result = new Map<string, EndedRun[]>()
   for (const row of rows) {

@@ -5,7 +5,8 @@
  *  2. A gateway makes its bearer token and its key pair itself; the server gets the token's hash and the public key. The row, the hash and the use of the
  *     registration token are one transaction. The same registration token from the same gateway (hash and key) gets the same answer again, however often its
  *     answer was lost; from another one it is refused.
- *  3. Retiring revokes the token at once and keeps row and history; agents that it hosted stay, and can be moved.
+ *  3. Retiring revokes the token at once and keeps row and history; agents that it hosted stay, and can be moved;
+ *     what waits there is refused with the reason, never silently lost.
  *  4. A slug once taken is not given to another gateway; asking for it again gets the next free `slug-2`.
  *  5. Who names the token names the gateway; a token without a label leaves that to the gateway.
  */
@@ -218,19 +219,74 @@ function freeSlug(wanted: string, taken: ReadonlySet<string>): string {
   for (let n = 2; ; n++) if (!taken.has(`${wanted}-${n}`)) return `${wanted}-${n}`
 }
 
-/** (3) */
-export async function retireGateway(pool: Pool, tenantId: string, gatewayId: string): Promise<void> {
+/**
+ * (3) With agents it is refused (`agents_bound`, with their names), unless `leaveAgents`: then what waits there is visibly refused. Commands fail with the reason,
+ * its agents say what happened, and their wakes fail too; they are taken along when somebody moves the agent to another gateway.
+ */
+export async function retireGateway(
+  pool: Pool,
+  tenantId: string,
+  gatewayId: string,
+  { leaveAgents = false }: { readonly leaveAgents?: boolean } = {},
+): Promise<void> {
   await transaction(pool, async (client) => {
-    const { rowCount } = await client.query(
-      `update gateways set status = 'retired', deleted_at = coalesce(deleted_at, now()), updated_at = now() where id = $1 and tenant_id = $2`,
+    const { rows } = await client.query<{ label: string }>(
+      'select label from gateways where id = $1 and tenant_id = $2 for update',
       [gatewayId, tenantId],
     )
-    if (!rowCount) throw new HttpError(404, 'not_found', 'There is no such gateway.')
+    const [gateway] = rows
+    if (!gateway) throw new HttpError(404, 'not_found', 'There is no such gateway.')
+    const agents = await client.query<{ id: string; name: string }>(
+      'select id, name from agents where gateway_id = $1 and tenant_id = $2 and deleted_at is null order by name for update',
+      [gatewayId, tenantId],
+    )
+    if (agents.rows.length > 0 && !leaveAgents)
+      throw new HttpError(
+        409,
+        'agents_bound',
+        `${names(agents.rows.map(({ name }) => name))} still live${agents.rows.length === 1 ? 's' : ''} on “${gateway.label}”. Move them to another gateway first, or retire it anyway: then they stop until somebody moves them.`,
+        { detail: { agents: agents.rows } },
+      )
+    const why = `The gateway “${gateway.label}” was retired.`
+    await client.query(
+      `update gateways set status = 'retired', deleted_at = coalesce(deleted_at, now()), updated_at = now() where id = $1`,
+      [gatewayId],
+    )
     await client.query(
       'update gateway_credentials set revoked_at = now() where gateway_id = $1 and revoked_at is null',
       [gatewayId],
     )
+    await refuseWhatWaits(client, gatewayId, why)
   })
+}
+
+async function refuseWhatWaits(client: Queryable, gatewayId: string, why: string): Promise<void> {
+  await client.query(
+    `update agent_commands set status = 'failed', error_message = $2, completed_at = now(), lease_owner = null, leased_until = null, updated_at = now()
+      where gateway_id = $1 and status in ('pending', 'leased', 'running')`,
+    [gatewayId, `${why} Nobody runs this any more; send it to another gateway.`],
+  )
+  await client.query(
+    `update agent_inbox_items set status = 'failed', error_message = $2, lease_owner = null, leased_until = null, updated_at = now()
+      where gateway_id = $1 and status in ('pending', 'leased')`,
+    [gatewayId, why],
+  )
+  await client.query(
+    `update agent_runs set status = 'interrupted', ended_at = now(), error_message = $2, updated_at = now()
+      where gateway_id = $1 and status = 'running'`,
+    [gatewayId, why],
+  )
+  const next = `${why} Move the agent to another gateway.`
+  await client.query(
+    `update agents set status = 'error', status_reason = $2, gate = 'agent_error', gate_detail = $2, gate_until = null, updated_at = now()
+      where gateway_id = $1 and deleted_at is null`,
+    [gatewayId, next],
+  )
+}
+
+const names = (all: readonly string[]): string => {
+  const shown = all.length > 5 ? [...all.slice(0, 4), `${all.length - 4} more`] : all
+  return shown.length < 2 ? (shown[0] ?? '') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
 }
 
 /**

@@ -15,6 +15,7 @@ import { type Env, requirePrincipal, type Services } from './context.ts'
 import { blobRoutes } from './routes-blobs.ts'
 import { deviceRoutes } from './routes-devices.ts'
 import { gatewayRoutes } from './routes-gateways.ts'
+import { parcelRoutes } from './routes-parcels.ts'
 import { peopleRoutes } from './routes-people.ts'
 import { isOwnHost, isOwnOrigin, isUnsafe, SECURITY_HEADERS, type Site } from './security.ts'
 import type { ServeShape } from './shape-route.ts'
@@ -26,12 +27,23 @@ export interface AppOptions {
   readonly serveShape: ServeShape
   readonly push: Push
   readonly blobs: Blobs
+  /** What agents take along when they move (routes-parcels.ts). */
+  readonly parcels: Blobs
   readonly appFolder: string
   /** More facts for `/v1/health`. */
   readonly health: () => Readonly<Record<string, unknown>>
 }
 
-export function createApp({ site, services, serveShape, push, blobs, appFolder, health }: AppOptions): Hono<Env> {
+export function createApp({
+  site,
+  services,
+  serveShape,
+  push,
+  blobs,
+  parcels,
+  appFolder,
+  health,
+}: AppOptions): Hono<Env> {
   const app = new Hono<Env>()
 
   app.onError((error, c) => {
@@ -68,6 +80,7 @@ export function createApp({ site, services, serveShape, push, blobs, appFolder, 
 
   // Before the limit of a request: these are files.
   app.route('/', blobRoutes(services, blobs))
+  app.route('/', parcelRoutes(services, parcels))
   app.use(
     '*',
     bodyLimit({

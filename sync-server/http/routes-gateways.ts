@@ -39,7 +39,7 @@ export function gatewayRoutes(services: Services, publicUrl: string | undefined)
   })
   app.delete('/v1/gateways/:id{[0-9a-f-]{36}}', async (c) => {
     const person = await requirePerson(c, services, 'admin')
-    await retireGateway(pool, person.tenant_id, c.req.param('id'))
+    await retireGateway(pool, person.tenant_id, c.req.param('id'), { leaveAgents: c.req.query('agents') === 'leave' })
     services.accessChanges.announce()
     return c.json({ ok: true })
   })

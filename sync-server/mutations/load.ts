@@ -169,6 +169,18 @@ async function loadAround(
         where i.tenant_id = $1 and i.agent_id = any ($2) and i.status in ('pending', 'leased', 'failed')`,
       [tenantId, [...needs.moved]],
     )
+    // Without what is in them: only whose they are changes.
+    await load(
+      'push_moved_files',
+      `select 'agent_files' as table_name, to_jsonb(f) - 'content' as data from agent_files f
+        where f.tenant_id = $1 and f.agent_id = any ($2)`,
+      [tenantId, [...needs.moved]],
+    )
+    await load(
+      'push_gateways',
+      `select 'gateways' as table_name, to_jsonb(g) as data from gateways g where g.tenant_id = $1`,
+      [tenantId],
+    )
   }
   if (needs.runs.size > 0) {
     const { rows } = await db.query<{ id: string; depth: number }>({

@@ -212,8 +212,9 @@ class Plan {
       table === 'agents' &&
       !sameValue('uuid', present['gateway_id'], changed['gateway_id'] ?? present['gateway_id'])
     ) {
-      changed['epoch'] = Number(present['epoch'] ?? 1) + 1
+      Object.assign(changed, arriving(Number(present['epoch'] ?? 1) + 1))
       this.moveInbox(id, changed['gateway_id'])
+      this.moveFiles(id, changed['gateway_id'])
     }
     const after = { ...present, ...changed }
     this.check(table, present, after, changed)
@@ -238,10 +239,34 @@ class Plan {
       principal.kind === 'person' &&
       before?.['id'] === principal.person_id &&
       Object.keys(changed).every((column) => OWN_PROFILE.has(column))
-    const refused = selfService ? undefined : refusal(tables[table], principal, before, after)
+    const refused =
+      selfService || this.handsOver(table, before, after) ? undefined : refusal(tables[table], principal, before, after)
     if (refused) throw new Rejected('forbidden', refused, { table, id: after['id'] })
     const broken = ruleFor(table)?.({ before, after, changed, principal, actor: this.mutation.actor, store })
     if (broken) throw new Rejected(broken.code, broken.message, { table, id: after['id'] })
+  }
+
+  /** A gateway gives an agent away only where a person's `move`, which ends in the same mutation, has told it to. */
+  private handsOver(table: TableName, before: Values | undefined, after: Values): boolean {
+    const { principal, store } = this.context
+    if (table !== 'agents' || principal.kind !== 'gateway' || before?.['gateway_id'] !== principal.gateway_id)
+      return false
+    return [...store.all('agent_commands')].some(
+      (command) =>
+        command['action'] === 'move' &&
+        command['agent_id'] === after['id'] &&
+        command['gateway_id'] === principal.gateway_id &&
+        (command['payload'] as Values)['to_gateway_id'] === after['gateway_id'] &&
+        ['leased', 'running'].includes(String(command['status'])),
+    )
+  }
+
+  /** What browsers see of its files is the new gateway's to write. */
+  private moveFiles(agentId: string, gatewayId: unknown): void {
+    if (gatewayId === null) return
+    for (const file of [...this.context.store.all('agent_files')])
+      if (file['agent_id'] === agentId && file['gateway_id'] !== gatewayId)
+        this.write('agent_files', String(file['id']), file, { gateway_id: gatewayId })
   }
 
   /** An agent that moves takes its open work along; what the old gateway had leased begins anew. */
@@ -337,6 +362,16 @@ class Plan {
 
 /** What everybody may change of itself, whatever its role. */
 const OWN_PROFILE = new Set(['name', 'avatar_color', 'timezone'])
+
+/** Nothing begins at the new place before the agent has its folder there. */
+const arriving = (epoch: number): Values => ({
+  epoch,
+  status: 'provisioning',
+  status_reason: 'It moves to another gateway and goes on when it has arrived there.',
+  gate: null,
+  gate_detail: null,
+  gate_until: null,
+})
 
 const actorOf = (clock: Clock | undefined): Values => (clock ? { type: clock.t, id: clock.i } : {})
 const sameColumns = (a: readonly string[], b: readonly string[]): boolean =>

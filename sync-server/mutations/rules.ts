@@ -52,6 +52,10 @@ const RULES: Partial<Record<TableName, (input: RuleInput) => Refusal | undefined
   conflicts: onlyFromServer('Conflicts are recorded by the server.'),
   people: peopleRule,
   agents: agentRule,
+  agent_files: ({ before, after, store }) =>
+    before || store.agent(String(after['agent_id']))?.gateway_id === after['gateway_id']
+      ? undefined
+      : forbidden('The agent lives on another gateway by now; what this one still has of it does not count.'),
   agent_commands: commandRule,
   tasks: taskRule,
   task_relations: relationRule,
@@ -95,6 +99,13 @@ function agentRule({ before, after, changed, principal, store }: RuleInput): Ref
   }
   if (touches(changed, 'tool_policy') && !isAdmin(principal))
     return forbidden('What an agent may use without asking is set by admins.')
+  if (before && touches(changed, 'gateway_id')) {
+    const to = store.get('gateways', String(changed['gateway_id']))
+    if (!to || to['deleted_at']) return invalid('That gateway was retired or is none. Choose another one.')
+    // The usual way is a `move`, which takes the files along.
+    if (principal.kind === 'person' && !isAdmin(principal))
+      return forbidden('Moving an agent without its files is for admins.')
+  }
   if (touches(changed, 'reports_to_id') && changed['reports_to_id']) {
     const seen = new Set([String(after['id'])])
     for (let at: unknown = changed['reports_to_id']; at; at = store.get('agents', String(at))?.['reports_to_id']) {
