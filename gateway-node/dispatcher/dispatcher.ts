@@ -4,7 +4,7 @@
  *  D1 A pass looks at the rows, without a model and without the network (P10); passes are serial, begun by changes of rows. A timer only serves what
  *     time alone changes: rests, leases, the month's end.
  *  D2 Only items addressed to this gateway, for agents that live here.
- *  D3 One run per agent, at most `maxRunsAtOnce` per gateway; across agents the most urgent item first, ageing keeps all from starving (R4).
+ *  D3 One run per agent, at most `maxRunsAtOnce` at work per gateway (one that waits for a person's answer keeps nobody else from working); across agents the most urgent item first, ageing keeps all from starving (R4).
  *  D4 An item is leased (owner, fencing number, end) in the transaction that opens its run. A lease that ended without its holder goes back, or
  *     to `dead_letter` after the last attempt; nothing else is ever taken from a holder (P9).
  *  D5 The verdict of the gates stands in `agents.gate…`, written when it changes; `null` means that nothing holds the agent back.
@@ -60,6 +60,7 @@ const WATCHED: readonly TableName[] = [
   'agents',
   'agent_budgets',
   'agent_commands',
+  'approvals',
   'tasks',
   'task_relations',
   'gateways',
@@ -155,6 +156,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
     if (!replica.status().initial.done) return undefined // D7; `onStatus` begins the first pass
     let rows = await takeSnapshot(replica, gatewayId, now())
     stopWhatIsOver(rows)
+    asking = await askingRuns()
     if (await sweep(rows)) rows = await takeSnapshot(replica, gatewayId, now())
     watched = rows.watched
     await people.notice(rows, now())
@@ -187,6 +189,17 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
       if (item.status === 'leased' && item.leased_until !== null && !isOurs(item))
         times.push(Date.parse(item.leased_until))
     return times.length === 0 ? undefined : Math.min(...times)
+  }
+
+  /** Live runs that wait for a person's answer, as of this pass. */
+  let asking: ReadonlySet<string> = new Set()
+  async function askingRuns(): Promise<Set<string>> {
+    if (live.size === 0) return new Set()
+    const found = await replica.query<{ run_id: string }>(
+      `select run_id from approvals where status = 'pending' and deleted_at is null and run_id = any($1::uuid[])`,
+      [[...live.keys()]],
+    )
+    return new Set(found.map(({ run_id }) => run_id))
   }
 
   const isOurs = (item: Item): boolean => [...live.values()].some((run) => run.itemId === item.id)
@@ -275,8 +288,8 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
         statusReason: agent.status_reason,
         pauseRequested: agent.pause_requested_at !== null,
       },
-      working: run && { title: run.title },
-      runsAtOnce: live.size,
+      working: run && { title: asking.has(run.id) ? `${run.title}, and waits for a person’s answer` : run.title },
+      runsAtOnce: [...live.keys()].filter((id) => !asking.has(id)).length,
       maxRunsAtOnce,
       failures: countFailures(rows.ended.get(agent.id) ?? [], people.actedAt(rows, agent.id)),
       foreignLeaseUntil:

@@ -27,7 +27,11 @@ interface Did {
 }
 
 /** Wakes an agent whose only act is to call `my_tasks` (or `meanwhile` first). */
-async function wake(policy: unknown, before: (hooks: RunHooks) => Promise<void> = async () => undefined): Promise<Did> {
+async function wake(
+  policy: unknown,
+  before: (hooks: RunHooks) => Promise<void> = async () => undefined,
+  maxRunsAtOnce = 2,
+): Promise<Did> {
   const did: Did = { offered: [], said: undefined, error: undefined }
   const runtime = scriptedRuntime(async (_, hooks) => {
     did.offered = hooks.tools.map(({ name }) => name)
@@ -46,6 +50,7 @@ async function wake(policy: unknown, before: (hooks: RunHooks) => Promise<void> 
   dispatcher = createDispatcher(gateway.context, {
     runtimes: createRuntimes(gateway.context, { runtimes: [runtime] }),
     leaseMs: 300,
+    maxRunsAtOnce,
   })
   await dispatcher.start()
   return did
@@ -138,6 +143,26 @@ test('a run that is paused while it waits stops waiting; the question is withdra
   await itemIs('pending')
   expect(did.error).toMatchObject({ name: 'RunStopped' })
   expect(await questions()).toMatchObject([{ status: 'cancelled' }])
+})
+
+test('while a run waits for an answer others work, and its agent says why nothing happens', async () => {
+  await wake({ tools: { my_tasks: 'ask' } }, undefined, 1)
+  await asked()
+  const gate = async (id: string): Promise<string> =>
+    String(
+      (await gateway.one<{ gate_detail: unknown }>('select gate_detail from agents where id = $1', [id])).gate_detail,
+    )
+  await until('it says that it waits', async () => (await gate(agent)).includes('waits for a person’s answer'))
+  const other = await gateway.agent('Bob')
+  const theirs = await gateway.item(other, await gateway.task('Read', other))
+  await until(
+    'the other is done',
+    async () =>
+      (await gateway.one<{ status: string }>('select status from agent_inbox_items where id = $1', [theirs])).status ===
+      'done',
+  )
+  await answer((await asked()).id, 'allowed')
+  await itemIs('done')
 })
 
 test('a gateway that stops withdraws what its runs have asked', async () => {
