@@ -3,11 +3,14 @@ import type { Row } from '@hq/shared/schema/tables.ts'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useCount, useRow, useRows, useSession, useWrite } from '../../replica/hooks.ts'
+import { Banner } from '../../ui/banner.tsx'
+import { buttonClass } from '../../ui/button.tsx'
 import type { Meaning } from '../../ui/cx.ts'
 import { Input } from '../../ui/input.tsx'
 import { Meter } from '../../ui/meter.tsx'
 import { RelativeTime } from '../../ui/relative-time.tsx'
 import { Status } from '../../ui/status.tsx'
+import { visible } from '../approvals/approval.ts'
 import { ToolPolicySection } from '../approvals/tool-policy.tsx'
 import { type AgentRow, money, tokens } from './agent-query.ts'
 import { DemoModelBanner } from './demo-model-banner.tsx'
@@ -49,6 +52,19 @@ export function AgentOverview({ agent }: { agent: AgentRow }) {
   return (
     <div className="grid items-start gap-6 lg:grid-cols-[1fr_300px]">
       <div className="grid min-w-0 gap-6">
+        {agent.question && (
+          <Banner
+            meaning="waiting"
+            title={`${agent.name} asks before it goes on`}
+            action={
+              <Link to="/approvals" className={buttonClass('secondary', 'sm')}>
+                Answer
+              </Link>
+            }
+          >
+            {visible(agent.question)}
+          </Banner>
+        )}
         {lastRun?.demo && <DemoModelBanner />}
         <Section
           title="Open tasks"

@@ -14,6 +14,7 @@ export type AgentRow = Row<'agents'> &
 
 export const AGENT_TABLES: readonly WatchedTable[] = [
   'agents',
+  'approvals',
   'gateways',
   'agent_runs',
   'agent_commands',
@@ -34,6 +35,8 @@ export const AGENTS_SQL = `
     (select count(*)::int from tasks t where t.assignee_agent_id = a.id and t.deleted_at is null and t.status in ('todo', 'in_progress', 'blocked')) as open_tasks,
     (select count(*)::int from entity_links l join tasks t on t.id = l.owner_id and l.owner_type = 'task'
       where l.submitted_by_agent_id = a.id and l.is_deliverable and l.review_status = 'submitted' and l.deleted_at is null and t.deleted_at is null) as reviews,
+    (select q.title from approvals q where q.agent_id = a.id and q.status = 'pending' and q.deleted_at is null
+      and (q.expires_at is null or q.expires_at > now()) order by q.created_at limit 1) as question,
     u.cost_month, u.tokens_month
   from agents a
   left join gateways g on g.id = a.gateway_id and g.deleted_at is null

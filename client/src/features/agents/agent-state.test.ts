@@ -29,6 +29,12 @@ const cases: [string, Partial<AgentFacts>, string, RegExp?][] = [
     /Brief/,
   ],
   [
+    'a run that waits for a person says what it asks',
+    { run_started_at: '2026-11-30T11:59:00Z', run_task_title: 'Brief', question: 'Run “git push”' },
+    'asking',
+    /git push/,
+  ],
+  [
     'pause wins over a run that is ending',
     { pause_requested_at: '2026-11-30T11:00:00Z', paused_by_name: 'Ana', run_started_at: 'x' },
     'paused',

@@ -2,7 +2,7 @@
  * What an agent is doing, or the one reason why it isn't. Derived, never stored: from its own row, its gateway's, and its live run.
  *
  *  A1 The first reason that holds is shown, the one nearest to the cause first: being removed, not set up, failed, no gateway, gateway
- *     silent, paused, working, held back by a gate, ready.
+ *     silent, paused, asking, working, held back by a gate, ready.
  *  A2 'Online' is when the gateway was last heard of; nothing a silent gateway said about running work is shown as running now.
  */
 import type { Enum } from '@hq/shared/schema/enums.ts'
@@ -29,10 +29,22 @@ export interface AgentFacts {
   readonly run_task_title: string | null
   /** Deliverables of its that wait for a person. */
   readonly reviews: number
+  /** What it asks people to allow, where a run of its waits for the answer. */
+  readonly question?: string | null
 }
 
 export interface AgentState {
-  readonly key: 'removing' | 'provisioning' | 'error' | 'homeless' | 'silent' | 'paused' | 'working' | 'held' | 'ready'
+  readonly key:
+    | 'removing'
+    | 'provisioning'
+    | 'error'
+    | 'homeless'
+    | 'silent'
+    | 'paused'
+    | 'asking'
+    | 'working'
+    | 'held'
+    | 'ready'
   readonly meaning: Meaning
   readonly shape: Shape
   readonly label: string
@@ -76,6 +88,7 @@ export function agentState(agent: AgentFacts, now: number): AgentState {
       'Paused',
       agent.paused_by_name ? `by ${agent.paused_by_name}` : undefined,
     )
+  if (agent.question) return state('asking', 'waiting', 'clock', 'Asks you', agent.question)
   if (agent.run_started_at) return state('working', 'busy', 'arc', 'Working', agent.run_task_title ?? undefined)
   if (agent.gateway_status === 'paused')
     return state('held', 'neutral', 'pause', 'Gateway paused', `“${gateway}” is paused`)

@@ -173,6 +173,15 @@ describe.skipIf(!hasChromium)('questions to people', () => {
   test('is denied with a note, which whoever asked gets', LONG, async () => {
     const { page } = member
     const answered = ask('rm -rf build')
+    await owner.page
+      .getByRole('link', { name: /^Agents/ })
+      .first()
+      .click()
+    await owner.page.getByRole('link', { name: /Wanda/ }).first().click()
+    await owner.page.getByText('Wanda asks before it goes on').waitFor()
+    await inspect(owner.page, 'agent-asks')
+    await owner.page.getByRole('link', { name: 'Answer', exact: true }).click()
+    await card(owner.page, /^Run “rm -rf/).waitFor()
     const here = card(page, /^Run “rm -rf/)
     await here.getByRole('button', { name: 'Deny…' }).click()
     await here.getByLabel('Why? (optional)').fill('Use the clean script.')
