@@ -6,7 +6,8 @@ import type { Parts } from './daemon.ts'
 import { createDispatcher } from './dispatcher/dispatcher.ts'
 import { gatewayActions } from './local-api/gateway-actions.ts'
 import { createLocalApi } from './local-api/server.ts'
-import { readModelConfig } from './runtime/builtin/config.ts'
+import { modelsOf } from './models/models.ts'
+import { createMoving } from './moving/service.ts'
 import { createOpenClaw } from './runtime/openclaw/openclaw.ts'
 import { createRuntimes, type Runtimes } from './runtime/registry.ts'
 import { describedTools } from './runtime/tools.ts'
@@ -24,11 +25,9 @@ export interface PartsOptions {
 
 export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): Parts<Runtimes> => ({
   createRuntimes: (context) => {
-    const openclaw = createOpenClaw(context, {
-      model: () => readModelConfig(context.home, context.env),
-      tools: describedTools(context.env),
-    })
-    return createRuntimes(context, { openclaw, ...(demoPaceMs === undefined ? {} : { demoPaceMs }) })
+    const { resolve: model, check } = modelsOf(context)
+    const openclaw = createOpenClaw(context, { model, tools: describedTools(context.env) })
+    return createRuntimes(context, { openclaw, model, check, ...(demoPaceMs === undefined ? {} : { demoPaceMs }) })
   },
   createServices: (context, runtimes) => {
     const actions = gatewayActions(context)
@@ -36,6 +35,7 @@ export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): P
       // First, so that it stops last: a backup at the end has all that the others have written.
       { name: 'backups', service: createBackups(context) },
       { name: 'secrets', service: createOwnSecrets(context) },
+      { name: 'models', service: modelsOf(context) },
       // Before whatever asks: what an earlier process left open is withdrawn.
       { name: 'approvals', service: approvalsOf(context) },
       { name: 'local-api', service: createLocalApi(context, { actions, openclaw: runtimes.openclaw?.ask }) },
@@ -44,6 +44,7 @@ export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): P
         name: 'dispatcher',
         service: createDispatcher(context, { runtimes, actions, ...(leaseMs === undefined ? {} : { leaseMs }) }),
       },
+      { name: 'moving', service: createMoving(context) },
       ...(more?.(context) ?? []),
     ]
   },

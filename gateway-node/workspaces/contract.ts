@@ -91,6 +91,18 @@ export class WorkspaceError extends Error {
   }
 }
 
+export interface Packed {
+  /** The newest commit in it. */
+  readonly commit: string
+  readonly template: string
+}
+
+export interface Arriving extends Packed {
+  readonly agentId: string
+  readonly slug: string
+  readonly workspaceSlug: string
+}
+
 export interface Workspaces {
   /** Version of the system's git (`2.39.5`), or null when there is none. Asked once. */
   gitVersion(): Promise<string | null>
@@ -132,6 +144,10 @@ export interface Workspaces {
   commit(slug: string, message: string, author: Author): Promise<string | null>
   /** A path inside the worktree, safe to read or write (W3). Throws `path_refused`. */
   resolve(slug: string, path: string): Promise<string>
+  /** Commits what changed, and writes the agent's branch with all its history to a new file (`git bundle`). */
+  pack(slug: string, file: string, signal?: AbortSignal): Promise<Packed>
+  /** The workspace of an agent that comes from another gateway, from what `pack` wrote there; its folder. */
+  unpack(agent: Arriving, file: string, signal?: AbortSignal): Promise<string>
   /** Removes worktree and branch; the branch stays as an archive ref, whose name is returned (null: there was none). */
   remove(slug: string): Promise<string | null>
 }

@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import {
   type AgentProfile,
+  type Arriving,
   type Author,
   GATEWAY_AUTHOR,
   type TemplateReport,
@@ -38,6 +39,8 @@ export interface WorkspacesOptions {
 }
 
 const TEMPLATE_AUTHOR: Author = { name: 'HQ templates', email: 'templates@hq.local' }
+/** Longer than this, something is wrong with the repository. */
+const BUNDLE_MS = 20 * 60_000
 const MAX_TEXT = 1024 * 1024
 
 const ownerSchema = z.object({ agent_id: z.string(), branch: z.string(), template: z.string() })
@@ -194,6 +197,33 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
     return archived
   }
 
+  async function unpack(
+    { agentId, slug, workspaceSlug, template, commit }: Arriving,
+    file: string,
+    signal?: AbortSignal,
+  ): Promise<string> {
+    assertSlug(slug)
+    const owner = await readOwner(slug)
+    if (owner && owner.agent_id !== agentId) throw taken(slug)
+    const branch = `refs/heads/${branchPrefix(workspaceSlug)}/${slug}`
+    const present = await repository.readRef(branch)
+    if (owner?.branch === branch && present === commit && (await worktrees.head(slug))) return worktrees.folder(slug)
+    // Objects first: a ref never names what is not there.
+    await git.run(['bundle', 'unbundle', file], {
+      cwd: repository.gitdir,
+      timeoutMs: BUNDLE_MS,
+      ...(signal && { signal }),
+    })
+    await repository.treeOf(commit)
+    step('objects')
+    if (present && present !== commit) await archive(slug, present)
+    await writeFileAtomically(ownerFile(slug), JSON.stringify({ agent_id: agentId, branch, template }))
+    step('owner')
+    await repository.writeRef(branch, commit)
+    step('branch')
+    return worktrees.create(slug, branch)
+  }
+
   async function writeText(
     slug: string,
     path: string,
@@ -260,6 +290,19 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
       await mustOwn(slug)
       return resolveInside(worktrees.folder(slug), path)
     },
+    pack: (slug, file, signal) =>
+      exclusive(async () => {
+        const { branch, template } = await mustOwn(slug)
+        await worktrees.commit(slug, 'What was not committed before the move', GATEWAY_AUTHOR)
+        const commit = await head(slug)
+        await git.run(['bundle', 'create', '--quiet', file, branch], {
+          cwd: repository.gitdir,
+          timeoutMs: BUNDLE_MS,
+          ...(signal && { signal }),
+        })
+        return { commit, template }
+      }),
+    unpack: (agent, file, signal) => exclusive(() => unpack(agent, file, signal)),
     remove: (slug) => exclusive(() => remove(slug)),
   }
 }

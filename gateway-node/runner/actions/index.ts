@@ -3,6 +3,7 @@ import type { Action } from '../action.ts'
 import { backup } from './backup.ts'
 import { installRuntime } from './install-runtime.ts'
 import { listModels } from './list-models.ts'
+import { move } from './move.ts'
 import { provision } from './provision.ts'
 import { remove } from './remove.ts'
 import { restartRuntime } from './restart-runtime.ts'
@@ -12,6 +13,7 @@ export const ACTIONS: readonly Action[] = [
   provision,
   update,
   remove,
+  move,
   listModels,
   installRuntime,
   restartRuntime,

@@ -72,7 +72,7 @@ export const provision = defineAction({
   },
 })
 
-async function profileOf({ context }: Job, agent: Agent, template: string): Promise<AgentProfile> {
+export async function profileOf({ context }: Job, agent: Agent, template: string): Promise<AgentProfile> {
   const [workspace] = await context.replica.query<Row<'workspace'>>(
     'select * from workspace where tenant_id = $1 and deleted_at is null limit 1',
     [context.tenantId],
@@ -98,7 +98,7 @@ async function profileOf({ context }: Job, agent: Agent, template: string): Prom
 }
 
 /** A workspace of the same slug whose agent is deleted was left behind by a removal that never came: it is archived. */
-async function clearWayOf({ context, output }: Job, agent: Agent): Promise<void> {
+export async function clearWayOf({ context, output }: Job, agent: Agent): Promise<void> {
   const owner = await context.workspaces.ownerOf(agent.slug)
   if (!owner || owner === agent.id) return
   const [living] = await context.replica.query(
