@@ -140,6 +140,28 @@ test('killed while it waits: the question is withdrawn, the work asks anew; a re
   expect(await summaryOf(item)).toContain('Not before the review.')
 })
 
+test('answered and killed, neither knowing of the other: the answer is kept and does nothing, the work asks anew', async () => {
+  const item = await assign('between')
+  const first = await question()
+  network.cut()
+  await answer(String(first['id']), 'allowed', 'Go.')
+  await gateway.kill()
+  // Without the server it takes the question for an open one, and withdraws it.
+  await gateway.start()
+  network.heal()
+  const settled = await system.rowWhen('approvals', String(first['id']), (row) => row['error_message'] !== null)
+  expect(settled).toMatchObject({ status: 'allowed', note: 'Go.', applied_at: null })
+  expect(settled['error_message']).toContain('nothing was done')
+  const again = await system.when('it asks anew', async () => {
+    gateway.skipMinute()
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    return (await system.rows<Row>(`select * from approvals where status = 'pending'`))[0]
+  })
+  await answer(String(again['id']), 'denied')
+  await itemIs(item, 'done')
+  expect(await summaryOf(item)).toContain('A person refused this')
+})
+
 test('allowed for good: no question more', async () => {
   await setPolicy({ tools: { exec: 'allow' } })
   const before = (await system.rows('select 1 from approvals')).length
