@@ -110,6 +110,7 @@ export function createHeartbeat(
       ends.push(
         replica.onChange((changes) => {
           if (changes.has('gateways')) poke()
+          if (changes.has('model_connections')) void askModels()
         }),
       )
       ends.push(problems.onChange(poke))

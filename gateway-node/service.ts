@@ -54,6 +54,8 @@ export interface RuntimeRegistry {
   runtimes(): readonly string[]
   /** Asks the configured providers; those that don't answer within a few seconds are left out and reported as problems. */
   models(signal?: AbortSignal): Promise<readonly ModelInfo[]>
+  /** Tries the connections that people made for this gateway and reports how they are. */
+  check?(signal?: AbortSignal): Promise<void>
   /** A runtime that is installed on demand and runs as a process of its own; undefined when this one doesn't. */
   managed?(name: string): ManagedRuntime | undefined
 }

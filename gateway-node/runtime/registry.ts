@@ -15,7 +15,11 @@ export interface Runtimes extends RuntimeRegistry {
 
 export function createRuntimes(
   context: Pick<GatewayContext, 'home' | 'env' | 'now' | 'log' | 'problems'>,
-  options: BuiltinOptions & { readonly runtimes?: readonly AgentRuntime[]; readonly openclaw?: OpenClaw } = {},
+  options: BuiltinOptions & {
+    readonly runtimes?: readonly AgentRuntime[]
+    readonly openclaw?: OpenClaw
+    readonly check?: (signal?: AbortSignal) => Promise<void>
+  } = {},
 ): Runtimes {
   const { openclaw } = options
   const all = options.runtimes ?? [createBuiltin(context, options), ...(openclaw ? [openclaw.runtime] : [])]
@@ -24,9 +28,10 @@ export function createRuntimes(
     get: (name) => all.find((runtime) => runtime.name === name),
     runtimes: () =>
       all.map((runtime) => runtime.name).filter((name) => name !== 'openclaw' || openclaw?.state().installed !== false),
+    check: (signal) => options.check?.(signal) ?? Promise.resolve(),
     managed: (name) => (name === 'openclaw' ? openclaw : undefined),
     async models(signal): Promise<readonly ModelInfo[]> {
-      const read = await readModelConfig(context.home, context.env)
+      const read = await (options.model?.() ?? readModelConfig(context.home, context.env))
       if (!read.ok) {
         context.problems.report('models', read.message)
         return []

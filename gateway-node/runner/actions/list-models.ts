@@ -1,4 +1,4 @@
-/** `list_models`: asks the runtimes' providers which models they have. Payload: nothing. Result: `{models: ModelInfo[], runtimes: string[]}`. */
+/** `list_models`: tries the model connections and asks the runtimes' providers which models they have. Payload: nothing. Result: `{models: ModelInfo[], runtimes: string[]}`. */
 import { z } from 'zod'
 import { defineAction } from '../action.ts'
 
@@ -9,6 +9,7 @@ export const listModels = defineAction({
   steps: [{ key: 'ask', label: 'Ask the providers' }],
   run: async ({ runtimes, signal, step, output }) => {
     step('ask')
+    await runtimes.check?.(signal)
     const models = await runtimes.models(signal)
     for (const { provider, model, demo } of models) output(`${provider}/${model}${demo ? ' (demo)' : ''}\n`)
     return { result: { models: [...models], runtimes: [...runtimes.runtimes()] } }

@@ -8,7 +8,7 @@
 import { cut } from '@hq/shared/domain/runs.ts'
 import type { GatewayContext } from '../../service.ts'
 import type { AgentRuntime, RunInput } from '../runtime.ts'
-import { type ModelConfig, modelFor, readModelConfig } from './config.ts'
+import { type ConfigResult, type ModelConfig, modelFor, readModelConfig } from './config.ts'
 import { createDemoModel } from './demo-model.ts'
 import { describeError } from './errors.ts'
 import { CAPS, type Caps, runLoop } from './loop.ts'
@@ -21,6 +21,8 @@ export interface BuiltinOptions {
   readonly demoPaceMs?: number
   /** ms that Ollama has to say which models it has. */
   readonly discoveryMs?: number
+  /** Which model the gateway asks; default: what the environment says. */
+  readonly model?: () => Promise<ConfigResult>
 }
 
 // The library prints its warnings to the console by default; what matters is in the run's log.
@@ -36,7 +38,7 @@ export function createBuiltin(
     name: 'builtin',
     async run(input, hooks, signal) {
       const none = { summary: null, turns: 0, toolCalls: 0 }
-      const read = await readModelConfig(context.home, context.env)
+      const read = await (options.model?.() ?? readModelConfig(context.home, context.env))
       if (!read.ok) {
         context.problems.report('models', read.message)
         return { ...none, status: 'failed', error: { code: 'not_configured', message: read.message } }

@@ -42,14 +42,19 @@ const fileFormat = z.object({
   prices: z.record(z.string(), price).optional(),
 })
 
-const DEFAULT_URL: Record<ProviderName, string | undefined> = {
+export const DEFAULT_URL: Record<ProviderName, string | undefined> = {
   openai: 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com/v1',
   ollama: 'http://127.0.0.1:11434/api',
   demo: undefined,
 }
 
-const WINDOW: Record<ProviderName, number> = { openai: 128_000, anthropic: 200_000, ollama: 32_000, demo: 128_000 }
+export const WINDOW: Record<ProviderName, number> = {
+  openai: 128_000,
+  anthropic: 200_000,
+  ollama: 32_000,
+  demo: 128_000,
+}
 
 export const DEMO_CONFIG: ModelConfig = {
   provider: 'demo',
