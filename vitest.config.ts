@@ -41,7 +41,7 @@ export default defineConfig({
             'tests/**/*.test.ts',
           ],
           // The containers have a run of their own: vitest.docker.config.ts.
-          exclude: ['**/node_modules/**', 'tests/docker.test.ts', ...SLOW],
+          exclude: ['**/node_modules/**', 'tests/docker.test.ts', 'tests/containers.test.ts', ...SLOW],
           retry,
           testTimeout: 180_000,
           hookTimeout: 180_000,

@@ -22,8 +22,10 @@ import { eventually } from './browser.ts'
 const exec = promisify(execFile)
 
 export interface Docker {
-  /** Name of the base image. */
+  /** Name of the base image; with `bare` there is none. */
   readonly base: string
+  /** For `DOCKER_HOST`. */
+  readonly host: string
   /** `docker …`; its output. Rejects, with what it said, when it fails. */
   run(args: readonly string[]): Promise<string>
   /** Ends the daemon (and with it every container) and deletes its data. */
@@ -34,10 +36,11 @@ const SUITE = 'bookworm'
 const BASE = 'hq-test-base'
 const CERTIFICATES = '/usr/local/share/ca-certificates'
 
-export async function startDocker(): Promise<Docker | { readonly reason: string }> {
+/** `bare`: without the base image, so also without debootstrap, and at once. */
+export async function startDocker({ bare = false } = {}): Promise<Docker | { readonly reason: string }> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return { reason: 'a Docker daemon of our own needs Linux and root' }
-  const missing = ['dockerd', 'docker', 'debootstrap'].filter((name) => !find(name))
+  const missing = ['dockerd', 'docker', ...(bare ? [] : ['debootstrap'])].filter((name) => !find(name))
   if (missing.length > 0) return { reason: `not installed: ${missing.join(', ')} (Debian: docker.io, debootstrap)` }
 
   const folder = await mkdtemp(join(tmpdir(), 'hq-docker-'))
@@ -93,9 +96,10 @@ export async function startDocker(): Promise<Docker | { readonly reason: string 
       await stop()
       return { reason: `the Docker daemon does not start here: ${said.trim().split('\n').slice(-2).join(' ')}` }
     }
+    if (bare) return { base: '', host, run, stop }
     const archive = await baseArchive()
     await run(['import', '--change', 'ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt', archive, BASE])
-    return { base: BASE, run, stop }
+    return { base: BASE, host, run, stop }
   } catch (error) {
     await stop()
     throw error
