@@ -3,13 +3,16 @@
  * waited to be sent, once. The former process, should it still run, is nobody from then on.
  */
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { addSecret } from '@hq/client/src/features/secrets/set-secret.ts'
+import { formatRecoveryKey, parseRecoveryKey } from '@hq/gateway-node/backup/recovery-key.ts'
 import { readEnvFile } from '@hq/gateway-node/secrets/env-file.ts'
+import { writeArchive } from '@hq/shared/backup/archive.ts'
 import { newId } from '@hq/sync-server/database/ids.ts'
 import { insert } from '@hq/sync-server/testing/workspace.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -179,4 +182,105 @@ test('destroyed and restored elsewhere: agents work on, files and secrets are th
   expect(((await session.json()) as { principal: unknown }).principal).toBeNull()
   // And it can be backed up again, with the same key.
   expect((await backUp(restored))['key_id']).toBe(row['key_id'])
+})
+
+/** Tasks that this gateway has said to have written. */
+const acknowledged = (gateway: Gateway): string[] =>
+  gateway.process.lines.flatMap((line) => (line.message === 'acknowledged' ? (line['made'] as string[]) : []))
+
+const created = async (ids: readonly string[]): Promise<Map<string, number>> => {
+  const rows = await system.rows<{ entity_id: string; n: number }>(
+    `select entity_id, count(*)::int as n from audit_log where entity_id = any($1) and action = 'created' group by 1`,
+    [ids],
+  )
+  return new Map(rows.map(({ entity_id, n }) => [entity_id, n]))
+}
+
+test('a former process that still runs is nobody from then on, and nothing of it counts twice', async () => {
+  const one = await system.gateway('one', { env: { HQ_TEST_WRITER: 'former' } })
+  await system.when('it writes', async () => acknowledged(one).length > 30)
+  const key = await recoveryKeyOf(one)
+  await backUp(one)
+  const home = join(folder, 'restored')
+  expect((await restore(home, key)).code).toBe(0)
+  const restored = startAt(home)
+  await restored.start()
+  await one.process.line((line) => line['connection'] === 'unauthorized', 'that it is nobody any more')
+  // It goes on by itself, and reaches nobody.
+  const before = acknowledged(one).length
+  await system.when('the former one writes on', async () => acknowledged(one).length > before + 10)
+  const late = acknowledged(one).slice(before)
+  const agent = await provision(system, restored, 'wanda')
+  await works(agent, 'After')
+  expect((await created(late)).size).toBe(0)
+  expect([...(await created(acknowledged(one))).values()].filter((n) => n !== 1)).toEqual([])
+})
+
+test('what waited when the backup was made is sent once, also when the file is restored twice', async () => {
+  const one = await system.gateway('one', { env: { HQ_TEST_WRITER: 'waiting' } })
+  const key = await recoveryKeyOf(one)
+  await system.when('it writes', async () => acknowledged(one).length > 30)
+  await system.server.kill()
+  const before = acknowledged(one).length
+  await system.when('it writes while the server is away', async () => acknowledged(one).length > before + 30)
+  await one.kill()
+  const ids = acknowledged(one)
+
+  // The same files as the gateway's own backup takes, without a server to send them to.
+  const file = join(folder, 'one.hqbackup')
+  const outbox = await readFile(join(one.home, 'replica.outbox.jsonl'), 'utf8')
+  const whole = outbox.slice(0, outbox.lastIndexOf('\n') + 1)
+  expect(whole.split('\n').length).toBeGreaterThan(20)
+  const credentials = await readFile(join(one.home, 'credentials.json'), 'utf8')
+  const { gateway_id, tenant_id, url } = JSON.parse(credentials) as Record<string, string>
+  const facts = { hostname: 'lost', version: 'test', agents: [], troubles: [] }
+  const manifest = { format: 1, at: new Date().toISOString(), gateway_id, tenant_id, slug: 'one', url, ...facts }
+  await git(join(one.home, 'repo.git'), 'bundle', 'create', '--quiet', join(folder, 'repo.bundle'), '--all')
+  await writeArchive(
+    file,
+    [
+      { name: 'manifest.json', content: JSON.stringify(manifest) },
+      { name: 'repo.bundle', content: await readFile(join(folder, 'repo.bundle')) },
+      { name: 'credentials.json', content: credentials },
+      { name: 'recovery-key', content: `${key}\n` },
+      { name: 'outbox.jsonl', content: whole },
+    ],
+    { kind: 'gateway', secret: { key: parseRecoveryKey(key) }, at: manifest.at },
+  )
+  await system.server.start()
+
+  // A damaged file, and another key, touch nothing.
+  const home = join(folder, 'restored')
+  const bytes = await readFile(file)
+  await writeFile(join(folder, 'cut.hqbackup'), bytes.subarray(0, bytes.length - 1))
+  const cut = await restore(home, key, join(folder, 'cut.hqbackup'))
+  expect(cut).toMatchObject({ code: 2, said: expect.stringContaining('damaged') })
+  const other = await restore(home, formatRecoveryKey(randomBytes(32)), file)
+  expect(other).toMatchObject({ code: 2, said: expect.stringContaining('another key') })
+  expect(await readdir(home)).toEqual(['restoring'])
+  expect(await readdir(join(home, 'restoring'))).toEqual([])
+  const session = await system.request(
+    { headers: { authorization: `Bearer ${(JSON.parse(credentials) as { token: string }).token}` } },
+    '/v1/session',
+  )
+  expect(((await session.json()) as { principal: unknown }).principal).not.toBeNull()
+
+  const { code, said } = await restore(home, key, file)
+  expect(said).toMatch(/changes are sent when it starts/)
+  expect(code).toBe(0)
+  const restored = startAt(home)
+  await restored.start()
+  const counted = async (): Promise<boolean> => (await created(ids)).size === ids.length
+  await system.when('all that it said to have written is there', counted)
+  expect([...(await created(ids)).values()].filter((n) => n !== 1)).toEqual([])
+  await restored.end()
+  // Not into a folder that is a gateway.
+  expect(await restore(home, key, file)).toMatchObject({
+    code: 2,
+    said: expect.stringContaining('is a gateway already'),
+  })
+
+  // Its credentials have ended with the first time, and the server has no backup of this key: only an admin could help.
+  const again = await restore(join(folder, 'again'), key, file)
+  expect(again).toMatchObject({ code: 2, said: expect.stringContaining('refused') })
 })
