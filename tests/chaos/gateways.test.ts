@@ -112,8 +112,9 @@ test('no command is lost, none is run twice, the repositories are whole', {
 
   const open = (): Promise<Row[]> =>
     system.rows(
-      `select id from agent_commands where status in ('pending', 'leased', 'running')
-       union all select id from agent_inbox_items where status in ('pending', 'leased', 'failed')`,
+      `select c.id, c.action::text as what, c.status, c.gateway_id, null as gate, null as detail from agent_commands c where c.status in ('pending', 'leased', 'running')
+         union all select i.id, i.event_type, i.status, i.gateway_id, a.gate, a.gate_detail from agent_inbox_items i join agents a on a.id = i.agent_id
+         where i.status in ('pending', 'leased', 'failed')`,
     )
   await system.when(
     'everything has come to an end',
@@ -122,8 +123,8 @@ test('no command is lost, none is run twice, the repositories are whole', {
       if (left.length === 0) return true
       // Rests after a failed try are minutes long.
       for (const { gateway } of gateways) gateway.skipMinute()
-      await pause(1_000)
-      throw new Error(`${left.length} are open`)
+      await pause(400)
+      throw new Error(`${left.length} are open: ${JSON.stringify(left.slice(0, 5))}`)
     },
     240_000,
   )
