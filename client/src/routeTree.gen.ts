@@ -14,8 +14,11 @@ import { Route as SetupRouteImport } from './routes/setup'
 import { Route as SignInRouteImport } from './routes/sign-in'
 import { Route as AppIndexRouteImport } from './routes/_app/index'
 import { Route as AppApprovalsRouteImport } from './routes/_app/approvals'
+import { Route as AppBackupsRouteImport } from './routes/_app/backups'
 import { Route as AppCommandsRouteImport } from './routes/_app/commands'
+import { Route as AppModelsRouteImport } from './routes/_app/models'
 import { Route as AppPeopleRouteImport } from './routes/_app/people'
+import { Route as AppSecretsRouteImport } from './routes/_app/secrets'
 import { Route as AppSyncRouteImport } from './routes/_app/sync'
 import { Route as DevShellRouteImport } from './routes/dev.shell'
 import { Route as DevUiRouteImport } from './routes/dev.ui'
@@ -51,14 +54,29 @@ const AppApprovalsRoute = AppApprovalsRouteImport.update({
   path: '/approvals',
   getParentRoute: () => AppRoute,
 } as any)
+const AppBackupsRoute = AppBackupsRouteImport.update({
+  id: '/backups',
+  path: '/backups',
+  getParentRoute: () => AppRoute,
+} as any)
 const AppCommandsRoute = AppCommandsRouteImport.update({
   id: '/commands',
   path: '/commands',
   getParentRoute: () => AppRoute,
 } as any)
+const AppModelsRoute = AppModelsRouteImport.update({
+  id: '/models',
+  path: '/models',
+  getParentRoute: () => AppRoute,
+} as any)
 const AppPeopleRoute = AppPeopleRouteImport.update({
   id: '/people',
   path: '/people',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppSecretsRoute = AppSecretsRouteImport.update({
+  id: '/secrets',
+  path: '/secrets',
   getParentRoute: () => AppRoute,
 } as any)
 const AppSyncRoute = AppSyncRouteImport.update({
@@ -117,8 +135,11 @@ export interface FileRoutesByFullPath {
   '/setup': typeof SetupRoute
   '/sign-in': typeof SignInRoute
   '/approvals': typeof AppApprovalsRoute
+  '/backups': typeof AppBackupsRoute
   '/commands': typeof AppCommandsRoute
+  '/models': typeof AppModelsRoute
   '/people': typeof AppPeopleRoute
+  '/secrets': typeof AppSecretsRoute
   '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
@@ -134,8 +155,11 @@ export interface FileRoutesByTo {
   '/setup': typeof SetupRoute
   '/sign-in': typeof SignInRoute
   '/approvals': typeof AppApprovalsRoute
+  '/backups': typeof AppBackupsRoute
   '/commands': typeof AppCommandsRoute
+  '/models': typeof AppModelsRoute
   '/people': typeof AppPeopleRoute
+  '/secrets': typeof AppSecretsRoute
   '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
@@ -154,8 +178,11 @@ export interface FileRoutesById {
   '/setup': typeof SetupRoute
   '/sign-in': typeof SignInRoute
   '/_app/approvals': typeof AppApprovalsRoute
+  '/_app/backups': typeof AppBackupsRoute
   '/_app/commands': typeof AppCommandsRoute
+  '/_app/models': typeof AppModelsRoute
   '/_app/people': typeof AppPeopleRoute
+  '/_app/secrets': typeof AppSecretsRoute
   '/_app/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
@@ -175,8 +202,11 @@ export interface FileRouteTypes {
     | '/setup'
     | '/sign-in'
     | '/approvals'
+    | '/backups'
     | '/commands'
+    | '/models'
     | '/people'
+    | '/secrets'
     | '/sync'
     | '/dev/shell'
     | '/dev/ui'
@@ -192,8 +222,11 @@ export interface FileRouteTypes {
     | '/setup'
     | '/sign-in'
     | '/approvals'
+    | '/backups'
     | '/commands'
+    | '/models'
     | '/people'
+    | '/secrets'
     | '/sync'
     | '/dev/shell'
     | '/dev/ui'
@@ -211,8 +244,11 @@ export interface FileRouteTypes {
     | '/setup'
     | '/sign-in'
     | '/_app/approvals'
+    | '/_app/backups'
     | '/_app/commands'
+    | '/_app/models'
     | '/_app/people'
+    | '/_app/secrets'
     | '/_app/sync'
     | '/dev/shell'
     | '/dev/ui'
@@ -272,6 +308,13 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof AppApprovalsRouteImport
       parentRoute: typeof AppRoute
     }
+    '/_app/backups': {
+      id: '/_app/backups'
+      path: '/backups'
+      fullPath: '/backups'
+      preLoaderRoute: typeof AppBackupsRouteImport
+      parentRoute: typeof AppRoute
+    }
     '/_app/commands': {
       id: '/_app/commands'
       path: '/commands'
@@ -279,11 +322,25 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof AppCommandsRouteImport
       parentRoute: typeof AppRoute
     }
+    '/_app/models': {
+      id: '/_app/models'
+      path: '/models'
+      fullPath: '/models'
+      preLoaderRoute: typeof AppModelsRouteImport
+      parentRoute: typeof AppRoute
+    }
     '/_app/people': {
       id: '/_app/people'
       path: '/people'
       fullPath: '/people'
       preLoaderRoute: typeof AppPeopleRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/secrets': {
+      id: '/_app/secrets'
+      path: '/secrets'
+      fullPath: '/secrets'
+      preLoaderRoute: typeof AppSecretsRouteImport
       parentRoute: typeof AppRoute
     }
     '/_app/sync': {
@@ -361,8 +418,11 @@ declare module '@tanstack/react-router' {
 
 interface AppRouteChildren {
   AppApprovalsRoute: typeof AppApprovalsRoute
+  AppBackupsRoute: typeof AppBackupsRoute
   AppCommandsRoute: typeof AppCommandsRoute
+  AppModelsRoute: typeof AppModelsRoute
   AppPeopleRoute: typeof AppPeopleRoute
+  AppSecretsRoute: typeof AppSecretsRoute
   AppSyncRoute: typeof AppSyncRoute
   AppIndexRoute: typeof AppIndexRoute
   AppAgentsSlugRoute: typeof AppAgentsSlugRoute
@@ -375,8 +435,11 @@ interface AppRouteChildren {
 
 const AppRouteChildren: AppRouteChildren = {
   AppApprovalsRoute: AppApprovalsRoute,
+  AppBackupsRoute: AppBackupsRoute,
   AppCommandsRoute: AppCommandsRoute,
+  AppModelsRoute: AppModelsRoute,
   AppPeopleRoute: AppPeopleRoute,
+  AppSecretsRoute: AppSecretsRoute,
   AppSyncRoute: AppSyncRoute,
   AppIndexRoute: AppIndexRoute,
   AppAgentsSlugRoute: AppAgentsSlugRoute,
