@@ -16,7 +16,9 @@ import { Route as AppIndexRouteImport } from './routes/_app/index'
 import { Route as AppApprovalsRouteImport } from './routes/_app/approvals'
 import { Route as AppBackupsRouteImport } from './routes/_app/backups'
 import { Route as AppCommandsRouteImport } from './routes/_app/commands'
+import { Route as AppModelsRouteImport } from './routes/_app/models'
 import { Route as AppPeopleRouteImport } from './routes/_app/people'
+import { Route as AppSecretsRouteImport } from './routes/_app/secrets'
 import { Route as AppSyncRouteImport } from './routes/_app/sync'
 import { Route as DevShellRouteImport } from './routes/dev.shell'
 import { Route as DevUiRouteImport } from './routes/dev.ui'
@@ -62,9 +64,19 @@ const AppCommandsRoute = AppCommandsRouteImport.update({
   path: '/commands',
   getParentRoute: () => AppRoute,
 } as any)
+const AppModelsRoute = AppModelsRouteImport.update({
+  id: '/models',
+  path: '/models',
+  getParentRoute: () => AppRoute,
+} as any)
 const AppPeopleRoute = AppPeopleRouteImport.update({
   id: '/people',
   path: '/people',
+  getParentRoute: () => AppRoute,
+} as any)
+const AppSecretsRoute = AppSecretsRouteImport.update({
+  id: '/secrets',
+  path: '/secrets',
   getParentRoute: () => AppRoute,
 } as any)
 const AppSyncRoute = AppSyncRouteImport.update({
@@ -125,7 +137,9 @@ export interface FileRoutesByFullPath {
   '/approvals': typeof AppApprovalsRoute
   '/backups': typeof AppBackupsRoute
   '/commands': typeof AppCommandsRoute
+  '/models': typeof AppModelsRoute
   '/people': typeof AppPeopleRoute
+  '/secrets': typeof AppSecretsRoute
   '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
@@ -143,7 +157,9 @@ export interface FileRoutesByTo {
   '/approvals': typeof AppApprovalsRoute
   '/backups': typeof AppBackupsRoute
   '/commands': typeof AppCommandsRoute
+  '/models': typeof AppModelsRoute
   '/people': typeof AppPeopleRoute
+  '/secrets': typeof AppSecretsRoute
   '/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
@@ -164,7 +180,9 @@ export interface FileRoutesById {
   '/_app/approvals': typeof AppApprovalsRoute
   '/_app/backups': typeof AppBackupsRoute
   '/_app/commands': typeof AppCommandsRoute
+  '/_app/models': typeof AppModelsRoute
   '/_app/people': typeof AppPeopleRoute
+  '/_app/secrets': typeof AppSecretsRoute
   '/_app/sync': typeof AppSyncRoute
   '/dev/shell': typeof DevShellRoute
   '/dev/ui': typeof DevUiRoute
@@ -186,7 +204,9 @@ export interface FileRouteTypes {
     | '/approvals'
     | '/backups'
     | '/commands'
+    | '/models'
     | '/people'
+    | '/secrets'
     | '/sync'
     | '/dev/shell'
     | '/dev/ui'
@@ -204,7 +224,9 @@ export interface FileRouteTypes {
     | '/approvals'
     | '/backups'
     | '/commands'
+    | '/models'
     | '/people'
+    | '/secrets'
     | '/sync'
     | '/dev/shell'
     | '/dev/ui'
@@ -224,7 +246,9 @@ export interface FileRouteTypes {
     | '/_app/approvals'
     | '/_app/backups'
     | '/_app/commands'
+    | '/_app/models'
     | '/_app/people'
+    | '/_app/secrets'
     | '/_app/sync'
     | '/dev/shell'
     | '/dev/ui'
@@ -298,11 +322,25 @@ declare module '@tanstack/react-router' {
       preLoaderRoute: typeof AppCommandsRouteImport
       parentRoute: typeof AppRoute
     }
+    '/_app/models': {
+      id: '/_app/models'
+      path: '/models'
+      fullPath: '/models'
+      preLoaderRoute: typeof AppModelsRouteImport
+      parentRoute: typeof AppRoute
+    }
     '/_app/people': {
       id: '/_app/people'
       path: '/people'
       fullPath: '/people'
       preLoaderRoute: typeof AppPeopleRouteImport
+      parentRoute: typeof AppRoute
+    }
+    '/_app/secrets': {
+      id: '/_app/secrets'
+      path: '/secrets'
+      fullPath: '/secrets'
+      preLoaderRoute: typeof AppSecretsRouteImport
       parentRoute: typeof AppRoute
     }
     '/_app/sync': {
@@ -382,7 +420,9 @@ interface AppRouteChildren {
   AppApprovalsRoute: typeof AppApprovalsRoute
   AppBackupsRoute: typeof AppBackupsRoute
   AppCommandsRoute: typeof AppCommandsRoute
+  AppModelsRoute: typeof AppModelsRoute
   AppPeopleRoute: typeof AppPeopleRoute
+  AppSecretsRoute: typeof AppSecretsRoute
   AppSyncRoute: typeof AppSyncRoute
   AppIndexRoute: typeof AppIndexRoute
   AppAgentsSlugRoute: typeof AppAgentsSlugRoute
@@ -397,7 +437,9 @@ const AppRouteChildren: AppRouteChildren = {
   AppApprovalsRoute: AppApprovalsRoute,
   AppBackupsRoute: AppBackupsRoute,
   AppCommandsRoute: AppCommandsRoute,
+  AppModelsRoute: AppModelsRoute,
   AppPeopleRoute: AppPeopleRoute,
+  AppSecretsRoute: AppSecretsRoute,
   AppSyncRoute: AppSyncRoute,
   AppIndexRoute: AppIndexRoute,
   AppAgentsSlugRoute: AppAgentsSlugRoute,

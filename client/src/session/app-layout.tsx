@@ -7,7 +7,9 @@ import { Outlet, useNavigate } from '@tanstack/react-router'
 import {
   Archive,
   Bot,
+  BrainCircuit,
   House,
+  KeyRound,
   ListTodo,
   LogOut,
   Monitor,
@@ -209,6 +211,8 @@ function useNavigation(): readonly NavGroup[] {
         items: [
           { id: 'people', label: 'People', to: '/people', icon: UsersRound, shortcut: 'g p' },
           { id: 'gateways', label: 'Gateways', to: '/gateways', icon: Server, shortcut: 'g w' },
+          { id: 'models', label: 'Models', to: '/models', icon: BrainCircuit, shortcut: 'g m' },
+          { id: 'secrets', label: 'Secrets', to: '/secrets', icon: KeyRound, shortcut: 'g s' },
           { id: 'backups', label: 'Backups', to: '/backups', icon: Archive, shortcut: 'g b' },
         ],
       },
