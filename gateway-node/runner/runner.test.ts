@@ -123,7 +123,7 @@ describe('a command', () => {
   })
 
   it.each([
-    ['of an unknown action', 'run_shell', {}, /can't do "run_shell"/],
+    ['of an unknown action', 'auth_refresh', {}, /can't do "auth_refresh"/],
     ['with a wrong payload', 'list_models', { payload: JSON.stringify({ provider: 7 }) }, /payload .* provider/],
   ])('%s fails clearly (R5)', async (_what, action, more, message) => {
     const gateway = await createTestGateway()
