@@ -18,6 +18,7 @@ import { VERSION } from '../server.ts'
 import { backupWorkspace, restoreWorkspace } from './workspace.ts'
 
 const { env } = process
+const home = resolve(env['HQ_HOME'] || join(import.meta.dirname, '../../.hq'))
 const [what, file, ...more] = process.argv.slice(2)
 const stop = new AbortController()
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort(new Error(signal)))
@@ -35,8 +36,13 @@ try {
 async function backup(path: string): Promise<void> {
   if (existsSync(path))
     throw new BackupError('refused', `${path} is there already. Choose another name; a backup never replaces a file.`)
+  if (!env['DATABASE_URL'] && !existsSync(join(home, 'postgres')))
+    throw new BackupError(
+      'refused',
+      `There is no HQ in ${home}. Name its folder in HQ_HOME, or its database in DATABASE_URL.`,
+    )
   const passphrase = await passphraseOf(true)
-  const { size } = await withDatabase((pool, home) =>
+  const { size } = await withDatabase((pool) =>
     backupWorkspace({ pool, home, file: path, passphrase }, { version: VERSION, now: Date.now(), signal: stop.signal }),
   )
   console.log(
@@ -47,15 +53,12 @@ async function backup(path: string): Promise<void> {
 async function restore(path: string): Promise<void> {
   if (!existsSync(path)) throw new BackupError('not_a_backup', `There is no file ${path}.`)
   const passphrase = await passphraseOf(false)
-  const { at, rows, tables } = await withDatabase((pool, home) =>
-    restoreWorkspace({ pool, home, file: path, passphrase }),
-  )
+  const { at, rows, tables } = await withDatabase((pool) => restoreWorkspace({ pool, home, file: path, passphrase }))
   console.log(`Restored: the workspace of ${at}, ${rows} rows in ${tables} tables. Start it with: npm start`)
 }
 
 /** On the database that DATABASE_URL names, the one of an HQ that runs on this folder, or one that is started for it. */
-async function withDatabase<T>(work: (pool: pg.Pool, home: string) => Promise<T>): Promise<T> {
-  const home = resolve(env['HQ_HOME'] || join(import.meta.dirname, '../../.hq'))
+async function withDatabase<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
   await mkdir(home, { recursive: true })
   const known = env['DATABASE_URL'] || (await runningPostgres(home))
   const own = known ? undefined : await startEmbeddedPostgres({ home })
@@ -67,7 +70,7 @@ async function withDatabase<T>(work: (pool: pg.Pool, home: string) => Promise<T>
   })
   pool.on('error', () => undefined) // told by the statement that needed it
   try {
-    return await work(pool, home)
+    return await work(pool)
   } finally {
     await pool.end()
     await own?.stop()

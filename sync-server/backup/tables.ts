@@ -35,6 +35,8 @@ export async function* exportDatabase(pool: Pool): AsyncGenerator<ArchiveEntry> 
   try {
     await client.query('begin isolation level repeatable read read only')
     const names = await tablesOf(client)
+    if (names.length === 0)
+      throw new BackupError('refused', 'There is no workspace in this database. Check HQ_HOME and DATABASE_URL.')
     const { rows: migrations } = await client.query<{ name: string; hash: string }>(
       `select name, hash from ${MIGRATIONS} order by name`,
     )
