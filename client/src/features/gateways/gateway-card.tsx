@@ -139,7 +139,8 @@ export function GatewayActions({ gateway }: { gateway: Gateway }) {
     ])
   const retire = async () => {
     try {
-      await request('DELETE', `/v1/gateways/${gateway.id}`)
+      // What the dialog has said and the person has agreed to.
+      await request('DELETE', `/v1/gateways/${gateway.id}${gateway.agents > 0 ? '?agents=leave' : ''}`)
       toast({ title: `${gateway.label} was retired`, meaning: 'good' })
     } catch (error) {
       toast({ title: `${gateway.label} was not retired`, description: words(error), meaning: 'danger' })
@@ -174,16 +175,16 @@ export function GatewayActions({ gateway }: { gateway: Gateway }) {
         open={asking}
         onOpenChange={setAsking}
         title={`Retire ${gateway.label}?`}
-        confirm="Retire"
+        confirm={gateway.agents > 0 ? 'Retire anyway' : 'Retire'}
         danger
         onConfirm={() => void retire()}
       >
         The server lets it in no more, at once. This can’t be undone; its machine can be added as a new gateway. What it
         did stays.
         {gateway.agents > 0 &&
-          ` ${many(gateway.agents, 'agent has', 'agents have')} no machine then and ${gateway.agents === 1 ? 'does' : 'do'} nothing.`}
+          ` ${many(gateway.agents, 'agent lives', 'agents live')} there. Move ${gateway.agents === 1 ? 'it' : 'them'} to another gateway first (on the gateway’s page) to take files along; otherwise ${gateway.agents === 1 ? 'it stops' : 'they stop'} until somebody moves ${gateway.agents === 1 ? 'it' : 'them'} without.`}
         {gateway.waiting > 0 &&
-          ` ${many(gateway.waiting, 'thing that waits', 'things that wait')} there won’t be done.`}
+          ` ${many(gateway.waiting, 'thing that waits', 'things that wait')} there will be refused, and say${gateway.waiting === 1 ? 's' : ''} so.`}
       </Confirm>
     </div>
   )

@@ -1,4 +1,5 @@
 /** A gateway's own page, with a real gateway behind it: how it is, what waits and why, when it goes away, a runtime to install. */
+import { insert } from '@hq/sync-server/testing/workspace.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { picture, seriousFindings } from '../../../../tests/support/axe.ts'
 import { type Device, hasChromium, openDevice, signIn } from '../../../../tests/support/browser.ts'
@@ -42,7 +43,8 @@ describe.skipIf(!hasChromium)('the page of a gateway', () => {
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme })
         await page.evaluate(SETTLED)
-        expect(await seriousFindings(page)).toEqual([])
+        // A colour that just changes is looked at again.
+        await expect.poll(() => seriousFindings(page), { timeout: 15_000 }).toEqual([])
         await picture(page, `${name}-${width}-${colorScheme}`)
       }
       const wider = `[document.documentElement, ...document.querySelectorAll('main')].filter((each) => each.scrollWidth > each.clientWidth).length`
@@ -91,5 +93,58 @@ describe.skipIf(!hasChromium)('the page of a gateway', () => {
     await page.getByText('It begins nothing new').waitFor()
     await page.getByRole('button', { name: 'Resume shed' }).click()
     await page.getByText('It begins nothing new').waitFor({ state: 'hidden' })
+  })
+
+  test('containers: without Docker it says what is missing', async () => {
+    const { page } = device
+    const containers = page.getByRole('region', { name: 'Containers' })
+    await containers.getByText('Nobody has looked yet').waitFor()
+    await containers.getByRole('button', { name: 'Look' }).click()
+    await containers.getByText('No containers to be seen').waitFor()
+    await containers.getByText('Everything else of HQ works without it').waitFor()
+    await inspect('gateway-page-no-docker')
+  })
+
+  test('an agent moves to another gateway; its secrets are named; the old page has nobody any more', async () => {
+    const { page } = device
+    const barn = await system.gateway('barn')
+    await system.writer().apply([
+      insert('secrets', {
+        tenant_id: system.tenantId,
+        gateway_id: gateway.id,
+        agent_id: agent,
+        category: 'user',
+        key: 'GITHUB_TOKEN',
+        name: 'GitHub',
+        created_by: system.owner.principal.person_id,
+      }),
+    ])
+    await page.getByRole('button', { name: 'Move Wanda' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Move Wanda' })
+    await dialog.getByText('GITHUB_TOKEN has to be set again there').waitFor()
+    expect(await dialog.getByRole('button', { name: 'Move', exact: true }).isEnabled()).toBe(false)
+    await dialog.getByRole('combobox', { name: 'To' }).click()
+    await page.getByRole('option', { name: /barn/ }).click()
+    await inspect('gateway-move-agent')
+    await dialog.getByRole('button', { name: 'Move', exact: true }).click()
+    await page.getByText('No agent lives here yet.').waitFor({ timeout: 60_000 })
+    await system.rowWhen('agents', agent, (row) => row['gateway_id'] === barn.id && row['status'] === 'ready')
+    await page.goto(`${system.server.url}/gateways/barn`)
+    await page.getByRole('link', { name: /Wanda/ }).waitFor()
+    await page.getByText('Ready', { exact: true }).first().waitFor()
+  })
+
+  test('retired with agents on it only when somebody says so', async () => {
+    const { page } = device
+    const [barn] = await system.rows<{ id: string }>(`select id from gateways where slug = 'barn'`)
+    await page.getByRole('button', { name: 'More about barn' }).click()
+    await page.getByRole('menuitem', { name: /^Retire/ }).click()
+    const confirm = page.getByRole('alertdialog')
+    await confirm.getByText('1 agent lives there').waitFor()
+    await inspect('gateway-retire-with-agents')
+    await confirm.getByRole('button', { name: 'Retire anyway' }).click()
+    await page.getByRole('heading', { name: 'There is no gateway “barn” here' }).waitFor()
+    await system.rowWhen('gateways', String(barn?.id), (row) => row['deleted_at'] !== null)
+    await system.rowWhen('agents', agent, (row) => row['status'] === 'error')
   })
 })

@@ -1,9 +1,11 @@
 /** One gateway: how it is, what runs there, what waits and why, what it was asked to do. */
 import { Link } from '@tanstack/react-router'
-import { useRow, useRows } from '../../replica/hooks.ts'
+import { useState } from 'react'
+import { useRow, useRows, useSession } from '../../replica/hooks.ts'
 import { AgentAvatar } from '../../ui/avatar.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
+import { Button } from '../../ui/button.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { RelativeTime, useNow } from '../../ui/relative-time.tsx'
 import { Page } from '../../ui/shell/page.tsx'
@@ -14,10 +16,12 @@ import { COMMAND_TABLES, COMMANDS_SQL, type CommandRow } from '../commands/comma
 import { CommandTable } from '../commands/commands-page.tsx'
 import { MarkOf } from '../sync/row-mark.tsx'
 import { GATEWAY_BY_SLUG, GATEWAY_TABLES, type Gateway, GatewayActions } from './gateway-card.tsx'
+import { GatewayContainers } from './gateway-containers.tsx'
 import { factsOf, type GatewayMeta } from './gateway-meta.ts'
 import { GatewayQueue } from './gateway-queue.tsx'
 import { GatewayRuntimes } from './gateway-runtimes.tsx'
 import { gatewayState } from './gateway-state.ts'
+import { MoveAgentDialog } from './move-agent-dialog.tsx'
 
 export function GatewayPage({ slug }: { slug: string }) {
   const { row: gateway, ready } = useRow<Gateway>(GATEWAY_BY_SLUG, [slug], { tables: GATEWAY_TABLES })
@@ -39,6 +43,7 @@ export function GatewayPage({ slug }: { slug: string }) {
         <GatewayRuntimes gateway={gateway} />
         <Agents gatewayId={gateway.id} />
         <GatewayQueue gateway={gateway} />
+        <GatewayContainers gateway={gateway} />
         <History gatewayId={gateway.id} />
       </div>
     </Page>
@@ -80,11 +85,7 @@ function Head({ gateway }: { gateway: Gateway }) {
           does meanwhile comes with it.
         </Banner>
       )}
-      {state.key === 'paused' && (
-        <Banner meaning="waiting" title="Paused">
-          It begins nothing new. What its agents are just doing comes to an end; what is assigned to them waits.
-        </Banner>
-      )}
+      {state.key === 'paused' && <Draining gatewayId={gateway.id} />}
       {meta.problems?.map(({ code, message }) => (
         <Banner key={code} meaning="warning" title="Something is wrong there">
           {message}
@@ -109,6 +110,29 @@ function Head({ gateway }: { gateway: Gateway }) {
   )
 }
 
+/** A paused gateway lets come to an end what runs, and says when nothing does any more. */
+function Draining({ gatewayId }: { gatewayId: string }) {
+  const { row } = useRow<{ runs: number; commands: number }>(
+    `select (select count(*)::int from agent_runs where gateway_id = $1 and status = 'running') as runs,
+       (select count(*)::int from agent_commands where gateway_id = $1 and status in ('leased', 'running') and deleted_at is null) as commands`,
+    [gatewayId],
+    { tables: ['agent_runs', 'agent_commands'] },
+  )
+  const running = (row?.runs ?? 0) + (row?.commands ?? 0)
+  if (running === 0)
+    return (
+      <Banner meaning="waiting" title="Paused: nothing runs here">
+        It begins nothing new; what is assigned to its agents waits. It can be stopped or retired without cutting
+        anything off.
+      </Banner>
+    )
+  return (
+    <Banner meaning="waiting" title={`Draining: ${running} still at work`}>
+      It begins nothing new. What its agents are just doing comes to an end; what is assigned to them waits.
+    </Banner>
+  )
+}
+
 function Agents({ gatewayId }: { gatewayId: string }) {
   const { rows, ready } = useRows<AgentRow>(
     `${AGENTS_SQL} where a.gateway_id = $1 and a.deleted_at is null order by a.name limit 200`,
@@ -116,6 +140,8 @@ function Agents({ gatewayId }: { gatewayId: string }) {
     { tables: AGENT_TABLES },
   )
   const now = useNow()
+  const { canWrite } = useSession()
+  const [moving, setMoving] = useState<AgentRow>()
   return (
     <section aria-labelledby="gateway-agents" className="grid grid-cols-1 gap-3">
       <h2 id="gateway-agents" className="section-title">
@@ -126,21 +152,32 @@ function Agents({ gatewayId }: { gatewayId: string }) {
         {rows.map((agent) => {
           const state = agentState(agent, now)
           return (
-            <li key={agent.id} className="border-t border-line first:border-t-0">
+            <li
+              key={agent.id}
+              className="flex items-center border-t border-line pr-2 first:border-t-0 hover:bg-surface-2"
+            >
               <Link
                 to="/agents/$slug"
                 params={{ slug: agent.slug }}
-                className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 hover:bg-surface-2"
+                className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2"
               >
                 <AgentAvatar name={agent.name} emoji={emojiOf(agent)} decorative />
                 <span className="min-w-0 flex-1 basis-40 truncate font-medium">{agent.name}</span>
                 {agent.runtime === 'openclaw' && <Badge>OpenClaw</Badge>}
                 <Status meaning={state.meaning} shape={state.shape} label={state.label} detail={state.detail} />
               </Link>
+              {canWrite && (
+                <Button size="sm" variant="ghost" aria-label={`Move ${agent.name}`} onClick={() => setMoving(agent)}>
+                  Move…
+                </Button>
+              )}
             </li>
           )
         })}
       </ul>
+      {moving && (
+        <MoveAgentDialog agent={moving} open onOpenChange={(open) => (open ? undefined : setMoving(undefined))} />
+      )}
     </section>
   )
 }
