@@ -3,6 +3,7 @@ import { LIMITS } from '@hq/shared/sync/protocol.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hashToken, newId } from '../database/ids.ts'
 import {
+  type Caller,
   type Gateway,
   insert,
   type Person,
@@ -181,6 +182,82 @@ describe('rights', () => {
       .push({ patches: [task()], ...asAgent }, { patches: [task()], ...asPerson })
     expect(fromB.results.map(({ code }) => code)).toEqual(['forbidden', 'forbidden'])
     await workspace.writer(gatewayA).apply({ patches: [task()], ...asAgent })
+  })
+
+  test('commands on a gateway’s machine are for admins; a key is in none', async () => {
+    const command = (action: string, payload: object) =>
+      insert('agent_commands', { gateway_id: gatewayA.principal.gateway_id, action, payload })
+    const asked = [
+      [command('install_runtime', { runtime: 'openclaw' })],
+      [command('run_shell', { command: 'ls' })],
+      [command('list_models', {})],
+    ]
+    const by = async (who: Caller) =>
+      (await workspace.writer(who).push(...asked)).results.map(({ code, outcome }) => code ?? outcome)
+    expect(await by(member)).toEqual(['forbidden', 'forbidden', 'applied'])
+    expect(await by(workspace.owner)).toEqual(['applied', 'applied', 'applied'])
+    const { results } = await workspace
+      .writer(workspace.owner)
+      .push(
+        [command('auth_set_api_key', { api_key: 'sk-1' })],
+        [command('auth_set_default', { connection_id: newId() })],
+      )
+    expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual(['invalid', 'applied'])
+  })
+
+  test('only people answer an approval, once, in their own name; a gateway withdraws what it asked', async () => {
+    const ask = async (): Promise<string> => {
+      const id = newId()
+      await workspace
+        .writer(gatewayA)
+        .apply([
+          insert(
+            'approvals',
+            { gateway_id: gatewayA.principal.gateway_id, kind: 'exec', subject: 'exec', title: 'Run ls' },
+            id,
+          ),
+        ])
+      return id
+    }
+    const answer = (id: string, set: Record<string, unknown>, from = 'pending') => [
+      update('approvals', id, { status: from }, set),
+    ]
+    const own = { decided_by: member.principal.person_id, decided_at: new Date().toISOString() }
+    const [one, two] = [await ask(), await ask()]
+    const { results } = await workspace.writer(member).push(
+      [
+        insert('approvals', {
+          gateway_id: gatewayA.principal.gateway_id,
+          kind: 'exec',
+          subject: 'exec',
+          title: 'Mine',
+        }),
+      ],
+      answer(one, { status: 'allowed', decided_by: workspace.owner.principal.person_id }),
+      answer(one, { status: 'expired' }),
+      answer(one, { status: 'allowed', ...own }),
+      answer(one, { status: 'denied', ...own }, 'allowed'),
+    )
+    expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual([
+      'forbidden',
+      'forbidden',
+      'invalid',
+      'applied',
+      'invalid',
+    ])
+    const gateway = await workspace
+      .writer(gatewayA)
+      .push(
+        answer(two, { status: 'allowed' }),
+        answer(two, { note: 'I say yes' }),
+        answer(two, { status: 'cancelled' }),
+      )
+    expect(gateway.results.map(({ code, outcome }) => code ?? outcome)).toEqual(['forbidden', 'forbidden', 'applied'])
+    const agent = await agentOn(gatewayA)
+    const policy = [update('agents', agent, { tool_policy: {} }, { tool_policy: { default: 'allow' } })]
+    expect((await workspace.writer(gatewayA).push(policy)).results[0]).toMatchObject({ code: 'forbidden' })
+    expect((await workspace.writer(member).push(policy)).results[0]).toMatchObject({ code: 'forbidden' })
+    expect((await workspace.writer(workspace.owner).push(policy)).results[0]).toMatchObject({ outcome: 'applied' })
   })
 
   test('gateway B never touches the rows of gateway A', async () => {

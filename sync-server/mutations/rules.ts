@@ -119,6 +119,12 @@ function agentRule({ before, after, changed, principal, store }: RuleInput): Ref
 /** Commands that reach beyond the agents' folders. */
 const ON_THE_MACHINE: ReadonlySet<string> = new Set(['run_shell', 'install_runtime', 'container_action', 'restore'])
 
+/** Names under which other products put keys into commands. */
+const holdsKey = (payload: unknown): boolean =>
+  typeof payload === 'object' &&
+  payload !== null &&
+  Object.keys(payload).some((name) => /key|token|secret|password|value/i.test(name))
+
 function commandRule({ before, after, changed, principal, actor, store }: RuleInput): Refusal | undefined {
   if (before) return undefined
   if (principal.kind === 'person') {
@@ -130,6 +136,10 @@ function commandRule({ before, after, changed, principal, actor, store }: RuleIn
   } else if (actor.type === 'agent' && after['requested_by_agent_id'] && after['requested_by_agent_id'] !== actor.id) {
     return forbidden('A command is requested in the name of the agent that asks.')
   }
+  if (String(after['action']).startsWith('auth_') && holdsKey(after['payload']))
+    return invalid(
+      'A key is never part of a command, which everybody here can read. Set it under Models, where it is encrypted for the gateway.',
+    )
   const agent = after['agent_id'] ? store.get('agents', String(after['agent_id'])) : undefined
   const moving = after['action'] === 'move' || after['action'] === 'remove'
   if (agent && agent['gateway_id'] !== after['gateway_id'] && !moving) {

@@ -1,5 +1,8 @@
 /** All actions that this gateway knows. */
 import type { Action } from '../action.ts'
+import { authList } from './auth-list.ts'
+import { authSetApiKey } from './auth-set-api-key.ts'
+import { authSetDefault } from './auth-set-default.ts'
 import { backup } from './backup.ts'
 import { containerAction } from './container-action.ts'
 import { containerList } from './container-list.ts'
@@ -11,6 +14,7 @@ import { provision } from './provision.ts'
 import { remove } from './remove.ts'
 import { restartRuntime } from './restart-runtime.ts'
 import { runShell } from './run-shell.ts'
+import { setAgentModel } from './set-agent-model.ts'
 import { update } from './update.ts'
 
 export const ACTIONS: readonly Action[] = [
@@ -19,6 +23,10 @@ export const ACTIONS: readonly Action[] = [
   remove,
   move,
   listModels,
+  setAgentModel,
+  authList,
+  authSetDefault,
+  authSetApiKey,
   installRuntime,
   restartRuntime,
   backup,

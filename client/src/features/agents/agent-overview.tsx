@@ -13,6 +13,7 @@ import { Status } from '../../ui/status.tsx'
 import { visible } from '../approvals/approval.ts'
 import { ToolPolicySection } from '../approvals/tool-policy.tsx'
 import { type AgentRow, money, tokens } from './agent-query.ts'
+import { AgentSetup } from './agent-setup.tsx'
 import { DemoModelBanner } from './demo-model-banner.tsx'
 import { RUNS_SQL, RunLine, type RunRow } from './run-line.tsx'
 
@@ -119,7 +120,7 @@ export function AgentOverview({ agent }: { agent: AgentRow }) {
       </div>
       <aside className="grid gap-5">
         <Budget agent={agent} />
-        <Facts agent={agent} />
+        <AgentSetup agent={agent} />
         <ToolPolicySection agent={agent} />
       </aside>
     </div>
@@ -203,29 +204,5 @@ function LimitField({
       hint="Reached: it is not woken again before next month."
       onBlur={(event) => save(event.currentTarget.value)}
     />
-  )
-}
-
-function Facts({ agent }: { agent: AgentRow }) {
-  const facts: [string, ReactNode][] = [
-    ['Gateway', agent.gateway_label ?? 'none'],
-    ['Runtime', agent.runtime],
-    ['Model', agent.model ?? 'the gateway’s'],
-    ['Template', String(agent.meta['template'] ?? '—')],
-    ['Domains', agent.domains.join(', ') || '—'],
-    ['Created', <RelativeTime key="at" at={agent.created_at} words />],
-  ]
-  return (
-    <section>
-      <h3 className="section-title mb-1">Set-up</h3>
-      <dl className="grid grid-cols-[84px_1fr] gap-y-1">
-        {facts.map(([name, value]) => (
-          <div key={name} className="contents">
-            <dt className="text-text-3">{name}</dt>
-            <dd className="min-w-0 truncate">{value}</dd>
-          </div>
-        ))}
-      </dl>
-    </section>
   )
 }

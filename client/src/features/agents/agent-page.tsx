@@ -16,13 +16,15 @@ import { Status } from '../../ui/status.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
 import { COMMAND_TABLES, COMMANDS_SQL, type CommandRow } from '../commands/command-query.ts'
 import { CommandTable } from '../commands/commands-page.tsx'
+import { AgentActivity } from './agent-activity.tsx'
 import { AgentFiles } from './agent-files.tsx'
 import { AgentOverview } from './agent-overview.tsx'
 import { AGENT_TABLES, AGENTS_SQL, type AgentRow, emojiOf } from './agent-query.ts'
 import { AgentRuns } from './agent-runs.tsx'
+import { AgentSecrets } from './agent-secrets.tsx'
 import { agentState } from './agent-state.ts'
 
-export const AGENT_TABS = ['overview', 'runs', 'commands', 'files'] as const
+export const AGENT_TABS = ['overview', 'runs', 'commands', 'files', 'secrets', 'activity'] as const
 export type AgentTab = (typeof AGENT_TABS)[number]
 
 export function AgentPage({ slug, tab, runId }: { slug: string; tab: AgentTab; runId: string | undefined }) {
@@ -62,6 +64,8 @@ export function AgentPage({ slug, tab, runId }: { slug: string; tab: AgentTab; r
           { value: 'runs', label: 'Runs' },
           { value: 'commands', label: 'Commands' },
           { value: 'files', label: 'Files' },
+          { value: 'secrets', label: 'Secrets' },
+          { value: 'activity', label: 'Activity' },
         ]}
       >
         <div className="py-4">
@@ -69,6 +73,8 @@ export function AgentPage({ slug, tab, runId }: { slug: string; tab: AgentTab; r
           {tab === 'runs' && <AgentRuns agent={agent} runId={runId} />}
           {tab === 'commands' && <AgentCommands agentId={agent.id} />}
           {tab === 'files' && <AgentFiles agent={agent} />}
+          {tab === 'secrets' && <AgentSecrets agent={agent} />}
+          {tab === 'activity' && <AgentActivity agentId={agent.id} />}
         </div>
       </Tabs>
     </Page>

@@ -87,6 +87,11 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
         id={form}
         noValidate
         className="grid grid-cols-1 gap-4"
+        onInput={({ target }) => {
+          // What is being corrected is not called wrong any more.
+          const { name } = target as HTMLInputElement
+          if (problems[name]) setProblems({ ...problems, [name]: '' })
+        }}
         onSubmit={(event) => {
           event.preventDefault()
           void submit(event.currentTarget)
@@ -121,7 +126,7 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
           autoComplete="off"
           spellCheck={false}
           placeholder={facts.exampleModel}
-          error={problems['model']}
+          error={problems['model'] || null}
         />
         <Input
           label="Key"
@@ -131,7 +136,7 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
           optional={!facts.needsKey}
           autoComplete="off"
           hint={facts.keyHint}
-          error={problems['key']}
+          error={problems['key'] || null}
         />
         <Input
           label="Address"
@@ -146,7 +151,7 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
               ? 'As the gateway reaches it; empty: on the gateway’s own machine.'
               : 'Empty: the provider’s own.'
           }
-          error={problems['baseUrl']}
+          error={problems['baseUrl'] || null}
         />
         <Input
           label="Name"
@@ -154,7 +159,7 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
           optional
           autoComplete="off"
           placeholder={facts.label}
-          error={problems['label']}
+          error={problems['label'] || null}
         />
       </form>
     </Dialog>

@@ -122,6 +122,11 @@ export function AddSecretDialog({ open, onOpenChange, scope }: Props) {
         id={form}
         noValidate
         className="grid grid-cols-1 gap-4"
+        onInput={({ target }) => {
+          // What is being corrected is not called wrong any more.
+          const { name } = target as HTMLInputElement
+          if (problems[name]) setProblems({ ...problems, [name]: '' })
+        }}
         onSubmit={(event) => {
           event.preventDefault()
           void submit(event.currentTarget)
@@ -151,9 +156,9 @@ export function AddSecretDialog({ open, onOpenChange, scope }: Props) {
           spellCheck={false}
           placeholder="GITHUB_TOKEN"
           hint="Agents’ programs find it in their environment under this name."
-          error={problems['key']}
+          error={problems['key'] || null}
         />
-        <Input label="Value" name="value" type="password" mono autoComplete="off" error={problems['value']} />
+        <Input label="Value" name="value" type="password" mono autoComplete="off" error={problems['value'] || null} />
         <Input label="Name" name="name" optional autoComplete="off" placeholder="GitHub, read only" />
         <Input label="Note" name="note" optional autoComplete="off" placeholder="Where it comes from, when it ends" />
       </form>
