@@ -10,6 +10,10 @@
  *  W3 No path leaves the worktree: neither by `..`, nor by an absolute path, nor through a symbolic link.
  *  W4 A worktree belongs to one agent id. Another agent with the same slug is refused (`slug_taken`).
  *  W5 Changes to the repository are made one at a time within a process.
+ *  W6 A write of one file is a commit of that file alone, under the name of who asked for it; what else lies uncommitted stays its maker's.
+ *  W7 Who writes on the strength of what was read names it (`expectedSha`); another content in the meantime is a `WorkspaceConflict` with both sides to be had.
+ *     The content that was wanted anyway is none: a write that was cut off may be repeated (W1).
+ *  W8 Old versions are shown from the agent's own history only: no commit of another branch, no archive.
  */
 
 export interface Author {
@@ -91,6 +95,70 @@ export class WorkspaceError extends Error {
   }
 }
 
+/** W7: the file is not what the writer had read. */
+export class WorkspaceConflict extends WorkspaceError {
+  /** Git's blob id of what is there; null: there is no such file. */
+  readonly sha: string | null
+  /** What is there; null when there is none or it is not text. */
+  readonly text: string | null
+  constructor(message: string, sha: string | null, text: string | null) {
+    super('stale', message)
+    this.name = 'WorkspaceConflict'
+    this.sha = sha
+    this.text = text
+  }
+}
+
+/** A commit of an agent's branch, as people see it. */
+export interface Version {
+  readonly commit: string
+  readonly author: string
+  readonly email: string
+  /** Milliseconds since 1970. */
+  readonly time: number
+  readonly message: string
+  /** Blob id of the file that was asked for, after this commit; null: it was deleted. Only with a path. */
+  readonly sha?: string | null
+}
+
+export interface FileDiff {
+  /** Unified, as git prints it. */
+  readonly text: string
+  /** More than 200 KiB: the rest is left out. */
+  readonly truncated: boolean
+}
+
+export interface WriteOptions {
+  readonly author: Author
+  readonly message?: string
+  /** W7. */
+  readonly expectedSha?: string | null
+}
+
+/** A file that both the agent and the new template changed, in ways that do not fit together. */
+export interface TemplateConflict {
+  readonly path: string
+  /** Blob id of the agent's; null: the agent has deleted it. */
+  readonly sha: string | null
+  /** Null: deleted on this side, or not text. */
+  readonly base: string | null
+  readonly mine: string | null
+  readonly theirs: string | null
+}
+
+/** What a person decided about a conflict: the text to have (null: no file), seen against `sha`. */
+export interface Resolution {
+  readonly path: string
+  readonly sha: string | null
+  readonly text: string | null
+}
+
+export type TemplateUpgrade =
+  | { readonly state: 'current' }
+  | { readonly state: 'merged'; readonly commit: string; readonly changed: readonly string[] }
+  /** Nothing was changed. */
+  | { readonly state: 'conflicts'; readonly conflicts: readonly TemplateConflict[] }
+
 export interface Packed {
   /** The newest commit in it. */
   readonly commit: string
@@ -131,15 +199,28 @@ export interface Workspaces {
   /** Text of a file in the worktree (not only what was committed), at most 1 MiB. */
   readText(slug: string, path: string): Promise<{ readonly text: string; readonly sha: string }>
   /**
-   * Writes a file and commits it. With `expectedSha` only if the file is still that blob (`null`: does not exist yet), else `stale`.
+   * Writes a file and commits it (W6). With `expectedSha` only if the file is still that blob (`null`: does not exist yet), else `WorkspaceConflict`.
    * Returns the new blob id.
    */
-  writeText(
+  writeText(slug: string, path: string, text: string, options: WriteOptions): Promise<string>
+  /** Deletes a file and commits that; the commit. With `expectedSha` as `writeText`. */
+  deleteFile(slug: string, path: string, options: WriteOptions): Promise<string>
+  /** Newest first, at most `limit` (default 100) of the newest 2,000 commits; with a path those that changed that file. */
+  history(slug: string, path?: string, limit?: number): Promise<readonly Version[]>
+  /** Text of a file as it was in a commit (W8), at most 1 MiB. */
+  readAt(slug: string, commit: string, path: string): Promise<{ readonly text: string; readonly sha: string }>
+  /** What `to` changed against `from` (default: the commit before it), in one file or in all (W8). */
+  diff(
     slug: string,
-    path: string,
-    text: string,
-    options: { readonly author: Author; readonly message?: string; readonly expectedSha?: string | null },
-  ): Promise<string>
+    options: { readonly to: string; readonly from?: string; readonly path?: string },
+  ): Promise<FileDiff>
+  /** Writes a file as it was in a commit, as a new commit; the new blob id. */
+  restoreVersion(slug: string, commit: string, path: string, options: WriteOptions): Promise<string>
+  /**
+   * Merges what the template became since the agent came from it (or last was upgraded) into the agent's branch. Conflicts change nothing, unless
+   * `resolutions` has a decision for each.
+   */
+  upgradeTemplate(profile: AgentProfile, resolutions?: readonly Resolution[]): Promise<TemplateUpgrade>
   /** Commits whatever changed in the worktree; the commit id, or null when nothing had changed. */
   commit(slug: string, message: string, author: Author): Promise<string | null>
   /** A path inside the worktree, safe to read or write (W3). Throws `path_refused`. */

@@ -12,8 +12,8 @@ import { derivedId } from '@hq/shared/domain/ids.ts'
 import type { Row } from '@hq/shared/schema/tables.ts'
 import type { Tx } from '@hq/shared/sync/contract.ts'
 import type { GatewayContext } from '../service.ts'
+import { asText } from './files.ts'
 import { createMutex } from './mutex.ts'
-import { asText } from './workspaces.ts'
 
 export const MAX_CONTENT = 64 * 1024
 const MAX_TOTAL = 8 * 1024 * 1024

@@ -18,6 +18,14 @@ export interface TreeFile {
   readonly executable: boolean
 }
 
+export interface CommitInfo {
+  readonly tree: string
+  readonly parents: readonly string[]
+  readonly author: Author
+  readonly time: number
+  readonly message: string
+}
+
 export interface Repository {
   readonly gitdir: string
   /** Commit id, or null. `ref` in full: `refs/heads/…`. */
@@ -31,7 +39,15 @@ export interface Repository {
   /** Writes the files and their folders; the tree's id. */
   writeTree(files: ReadonlyMap<string, Uint8Array>): Promise<string>
   commit(options: { tree: string; parents: string[]; message: string; author: Author; at: number }): Promise<string>
+  /** A tree that is `tree` but for these files (null: without it); modes and links of the others stay. The tree's id. */
+  editTree(tree: string, changes: ReadonlyMap<string, Uint8Array | null>): Promise<string>
   treeOf(commit: string): Promise<string>
+  /** Parents, author (time in ms since 1970) and message. */
+  readCommit(commit: string): Promise<CommitInfo>
+  /** What stands at a path; null when nothing does. */
+  entryAt(commit: string, path: string): Promise<{ readonly sha: string; readonly isFile: boolean } | null>
+  /** Whether `commit` is `tip` or one of its ancestors. */
+  isWithin(commit: string, tip: string): Promise<boolean>
   /** Regular files; symbolic links and submodules are left out. */
   list(commit: string): Promise<TreeFile[]>
   readBlob(sha: string): Promise<Uint8Array>
@@ -73,6 +89,40 @@ export async function openRepository(gitdir: string): Promise<Repository> {
       const text = message.endsWith('\n') ? message : `${message}\n`
       return git.writeCommit({ ...at, commit: { tree, parent: parents, author: who, committer: who, message: text } })
     },
+    editTree: (tree, changes) =>
+      editFolder(at, tree, nest(changes)).then((oid) => oid ?? git.writeTree({ ...at, tree: [] })),
+    readCommit: async (oid) => {
+      const { commit } = await git.readCommit({ ...at, oid })
+      const { name, email, timestamp } = commit.author
+      return {
+        tree: commit.tree,
+        parents: commit.parent,
+        author: { name, email },
+        time: timestamp * 1000,
+        message: commit.message.trim(),
+      }
+    },
+    entryAt: async (commit, path) => {
+      let oid = (await git.readCommit({ ...at, oid: commit })).commit.tree
+      const parts = path.split('/')
+      for (const [index, part] of parts.entries()) {
+        const entry = (await git.readTree({ ...at, oid })).tree.find((each) => each.path === part)
+        if (!entry) return null
+        if (index === parts.length - 1)
+          return { sha: entry.oid, isFile: entry.type === 'blob' && entry.mode !== '120000' }
+        if (entry.type !== 'tree') return null
+        oid = entry.oid
+      }
+      return null
+    },
+    isWithin: async (commit, tip) => {
+      try {
+        return commit === tip || (await git.isDescendent({ ...at, oid: tip, ancestor: commit, depth: -1 }))
+      } catch (error) {
+        if (error instanceof git.Errors.NotFoundError || error instanceof git.Errors.ObjectTypeError) return false
+        throw error
+      }
+    },
     treeOf: async (commit) => (await git.readCommit({ ...at, oid: commit })).commit.tree,
     list: async (commit) => {
       const files: TreeFile[] = []
@@ -109,13 +159,13 @@ const CONFIG = `[core]
 \tautoDetach = false
 `
 
-interface Folder {
-  readonly files: Map<string, Uint8Array>
-  readonly folders: Map<string, Folder>
+interface Folder<Content = Uint8Array> {
+  readonly files: Map<string, Content>
+  readonly folders: Map<string, Folder<Content>>
 }
 
-function nest(files: ReadonlyMap<string, Uint8Array>): Folder {
-  const root: Folder = { files: new Map(), folders: new Map() }
+function nest<Content>(files: ReadonlyMap<string, Content>): Folder<Content> {
+  const root: Folder<Content> = { files: new Map(), folders: new Map() }
   for (const [path, content] of files) {
     const parts = path.split('/')
     const name = parts.pop() ?? ''
@@ -139,6 +189,26 @@ async function writeFolder(at: Place, folder: Folder): Promise<string> {
     tree.push({ mode: '040000', path, oid: await writeFolder(at, inner), type: 'tree' })
   }
   return git.writeTree({ ...at, tree })
+}
+
+/** Null: nothing is left in it, and git keeps no empty folders. */
+async function editFolder(at: Place, oid: string | null, edits: Folder<Uint8Array | null>): Promise<string | null> {
+  const entries = new Map((oid ? (await git.readTree({ ...at, oid })).tree : []).map((entry) => [entry.path, entry]))
+  for (const [path, blob] of edits.files) {
+    const before = entries.get(path)
+    if (blob === null) entries.delete(path)
+    else {
+      const mode = before?.type === 'blob' && before.mode === '100755' ? '100755' : '100644'
+      entries.set(path, { mode, path, oid: await git.writeBlob({ ...at, blob }), type: 'blob' })
+    }
+  }
+  for (const [path, inner] of edits.folders) {
+    const before = entries.get(path)
+    const made = await editFolder(at, before?.type === 'tree' ? before.oid : null, inner)
+    if (made) entries.set(path, { mode: '040000', path, oid: made, type: 'tree' })
+    else if (before?.type === 'tree') entries.delete(path)
+  }
+  return entries.size === 0 ? null : git.writeTree({ ...at, tree: [...entries.values()] })
 }
 
 async function listFolder(at: Place, oid: string, prefix: string, into: TreeFile[]): Promise<void> {

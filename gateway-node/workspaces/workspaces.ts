@@ -1,5 +1,5 @@
 /**
- * The workspaces of one gateway (`contract.ts` has the contract and W1–W5).
+ * The workspaces of one gateway (`contract.ts` has the contract and W1–W8).
  *
  * Layout of the home folder:
  *   repo.git/                  bare repository, linked worktrees registered in it
@@ -7,25 +7,30 @@
  *   agents/<slug>.json         whose it is: {agent_id, branch, template}; written before the branch, removed after it
  *   agents/.aside/             folders that could not be understood (W2)
  */
-import { constants } from 'node:fs'
-import { mkdir, open, readdir, readFile, unlink } from 'node:fs/promises'
+import { readdir, readFile, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import {
   type AgentProfile,
   type Arriving,
   type Author,
+  agentAuthor,
   GATEWAY_AUTHOR,
+  type Resolution,
   type TemplateReport,
+  type TemplateUpgrade,
   WorkspaceError,
   type Workspaces,
 } from './contract.ts'
+import { fileWork } from './files.ts'
 import { fillTemplate } from './fill.ts'
 import { createMutex } from './mutex.ts'
 import { assertSlug, branchPrefix, isCode, resolveInside } from './paths.ts'
 import { NEVER_COMMITTED, openRepository, writeFileAtomically } from './repository.ts'
 import { createSystemGit, type SystemGit } from './system-git.ts'
 import { type ReadTemplate, readTemplates } from './templates.ts'
+import { upgradeTemplate } from './upgrade.ts'
+import { openVersions } from './versions.ts'
 import { openWorktrees, realFolder } from './worktrees.ts'
 
 export interface WorkspacesOptions {
@@ -41,7 +46,6 @@ export interface WorkspacesOptions {
 const TEMPLATE_AUTHOR: Author = { name: 'HQ templates', email: 'templates@hq.local' }
 /** Longer than this, something is wrong with the repository. */
 const BUNDLE_MS = 20 * 60_000
-const MAX_TEXT = 1024 * 1024
 
 const ownerSchema = z.object({ agent_id: z.string(), branch: z.string(), template: z.string() })
 type Owner = z.infer<typeof ownerSchema>
@@ -224,27 +228,20 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
     return worktrees.create(slug, branch)
   }
 
-  async function writeText(
-    slug: string,
-    path: string,
-    text: string,
-    { author, message, expectedSha }: Parameters<Workspaces['writeText']>[3],
-  ): Promise<string> {
-    await mustOwn(slug)
-    const place = await resolveInside(worktrees.folder(slug), path)
-    const content = new TextEncoder().encode(text)
-    if (content.length > MAX_TEXT) throw new WorkspaceError('not_text', `${path} would be larger than 1 MiB.`)
-    if (expectedSha !== undefined) {
-      const present = await readRegular(place, path)
-      const sha = present && (await repository.hashBlob(present))
-      if ((sha ?? null) !== expectedSha) {
-        throw new WorkspaceError('stale', `${path} has changed since it was read. Read it again, then repeat the edit.`)
-      }
-    }
-    await mkdir(dirname(place), { recursive: true })
-    await writeFileAtomically(place, content)
-    await worktrees.commit(slug, message ?? `Edit ${path}`, author)
-    return repository.hashBlob(content)
+  const files = fileWork({ repository, worktrees, mustOwn })
+  const versions = openVersions({ repository, git, head, writeText: files.writeText })
+
+  async function upgrade(profile: AgentProfile, resolutions: readonly Resolution[]): Promise<TemplateUpgrade> {
+    const { slug } = profile
+    const { template } = await mustOwn(slug)
+    await worktrees.commit(slug, 'What was not committed before the upgrade', agentAuthor(profile))
+    const theirs = await repository.readRef(templateRef(template))
+    if (!theirs) await usableTemplate(template) // says what is the matter
+    if (!theirs) throw new WorkspaceError('template_missing', `The branch of template '${template}' is missing.`)
+    return upgradeTemplate(
+      { repository, git, now },
+      { profile, head: await head(slug), theirs, folder: worktrees.folder(slug), resolutions },
+    )
   }
 
   return {
@@ -272,15 +269,14 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
       return wanted.map(({ path, sha }) => ({ path, sha }))
     },
     readBlob: repository.readBlob,
-    readText: async (slug, path) => {
-      await mustOwn(slug)
-      const content = await readRegular(await resolveInside(worktrees.folder(slug), path), path)
-      if (!content) throw new WorkspaceError('not_found', `There is no file ${path} in this workspace.`)
-      const text = asText(content)
-      if (text === null) throw new WorkspaceError('not_text', `${path} is not a text file, or larger than 1 MiB.`)
-      return { text, sha: await repository.hashBlob(content) }
-    },
-    writeText: (slug, path, text, more) => exclusive(() => writeText(slug, path, text, more)),
+    readText: files.readText,
+    writeText: (slug, path, text, more) => exclusive(() => files.writeText(slug, path, text, more)),
+    deleteFile: (slug, path, more) => exclusive(() => files.deleteFile(slug, path, more)),
+    history: versions.history,
+    readAt: versions.readAt,
+    diff: versions.diff,
+    restoreVersion: (slug, commit, path, more) => exclusive(() => versions.restore(slug, commit, path, more)),
+    upgradeTemplate: (profile, resolutions = []) => exclusive(() => upgrade(profile, resolutions)),
     commit: (slug, message, author) =>
       exclusive(async () => {
         await mustOwn(slug)
@@ -312,37 +308,6 @@ const taken = (slug: string): WorkspaceError =>
     'slug_taken',
     `The slug "${slug}" belongs to another agent's workspace on this gateway. Remove that agent first, or choose another slug.`,
   )
-
-/** A file's bytes, null when it doesn't exist. The last part of the path is never followed as a link. */
-async function readRegular(place: string, path: string): Promise<Uint8Array | null> {
-  let file: Awaited<ReturnType<typeof open>>
-  try {
-    file = await open(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if (isCode(error, 'ENOENT') || isCode(error, 'ENOTDIR')) return null
-    if (isCode(error, 'ELOOP')) throw new WorkspaceError('path_refused', `${path} is a link; links are not followed.`)
-    throw error
-  }
-  try {
-    const { size, isFile } = await file.stat().then((stat) => ({ size: stat.size, isFile: stat.isFile() }))
-    if (!isFile) throw new WorkspaceError('not_text', `${path} is not a file.`)
-    if (size > MAX_TEXT) throw new WorkspaceError('not_text', `${path} is larger than 1 MiB.`)
-    return await file.readFile()
-  } finally {
-    await file.close()
-  }
-}
-
-/** The text, or null when it is none: not UTF-8, or with a NUL, which no Postgres text may hold. */
-export function asText(content: Uint8Array): string | null {
-  if (content.includes(0)) return null
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content)
-  } catch {
-    // The only way to ask whether bytes are UTF-8.
-    return null
-  }
-}
 
 function ignoreMissing(error: unknown): void {
   if (!isCode(error, 'ENOENT')) throw error

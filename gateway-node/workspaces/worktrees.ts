@@ -20,6 +20,8 @@ export interface Worktrees {
   create(slug: string, branch: string): Promise<string>
   /** Commits everything; null when nothing had changed or there is no worktree. */
   commit(slug: string, message: string, author: Author): Promise<string | null>
+  /** Commits one file of the worktree and nothing else, also one that a `.gitignore` names; null when it had not changed. `path` may lead through no link. */
+  commitFile(slug: string, path: string, message: string, author: Author): Promise<string | null>
   moveAside(slug: string): Promise<void>
   remove(slug: string): Promise<void>
 }
@@ -103,6 +105,22 @@ export async function openWorktrees({ repository, git, agents, now }: Options): 
     return after === before ? null : after
   }
 
+  async function commitFile(slug: string, path: string, message: string, author: Author): Promise<string | null> {
+    const cwd = folder(slug)
+    const literally = ['--literal-pathspecs']
+    await git.run([...literally, 'add', '--force', '--all', '--', path], { cwd }).catch(async (error: unknown) => {
+      // A file that is gone and that git never knew matches nothing.
+      if (await exists(join(cwd, path))) throw error
+    })
+    if ((await git.run([...literally, 'diff', '--cached', '--name-only', '-z', '--', path], { cwd })) === '')
+      return null
+    await git.run([...literally, 'commit', '--quiet', '--no-verify', '--only', '-m', message, '--', path], {
+      cwd,
+      author,
+    })
+    return head(slug)
+  }
+
   async function create(slug: string, branch: string): Promise<string> {
     if (await head(slug)) return folder(slug)
     await moveAside(slug)
@@ -118,6 +136,7 @@ export async function openWorktrees({ repository, git, agents, now }: Options): 
     head,
     create,
     commit,
+    commitFile,
     moveAside,
     remove: async (slug) => {
       await rm(folder(slug), { recursive: true, force: true, maxRetries: 3 })
