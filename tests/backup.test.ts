@@ -216,7 +216,7 @@ test('a former process that still runs is nobody from then on, and nothing of it
   expect([...(await created(acknowledged(one))).values()].filter((n) => n !== 1)).toEqual([])
 })
 
-test('what waited when the backup was made is sent once, also when the file is restored twice', async () => {
+test('what waited when the backup was made is sent once; a damaged file and another key touch nothing', async () => {
   const one = await system.gateway('one', { env: { HQ_TEST_WRITER: 'waiting' } })
   const key = await recoveryKeyOf(one)
   await system.when('it writes', async () => acknowledged(one).length > 30)

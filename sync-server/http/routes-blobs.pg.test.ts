@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createBlobs } from '../blobs/blobs.ts'
 import { hashToken, newId, newToken } from '../database/ids.ts'
-import { type Caller, type Gateway, newGatewayIdentity, startWorkspace, type Workspace } from '../testing/workspace.ts'
+import {
+  type Caller,
+  type Gateway,
+  insert,
+  newGatewayIdentity,
+  startWorkspace,
+  type Workspace,
+} from '../testing/workspace.ts'
 
 let workspace: Workspace
 let one: Gateway
@@ -92,6 +99,26 @@ test('one file too many and one byte too many are refused, and leave nothing', a
   await expect(send('three')).rejects.toMatchObject({ status: 409 })
   expect((await blobs.list(id)).map(({ size }) => size).sort()).toEqual([10, 3])
   expect((await readdir(join(workspace.home, 'small/gateway-backups', id))).length).toBe(4)
+})
+
+test('of what waited in a backup, the server says what it has had since; refused is not had', async () => {
+  const gateway = await workspace.gateway('three')
+  const writer = workspace.writer(gateway)
+  const task = (title: string | null) => insert('tasks', { tenant_id: workspace.tenantId, title })
+  const sent = [writer.mutation({ patches: [task('sent')] }), writer.mutation({ patches: [task(null)] })]
+  const { body } = await writer.send(sent)
+  expect(body.results?.map(({ outcome }) => outcome)).toEqual(['applied', 'rejected'])
+  const [had, refused] = sent.map((mutation) => String(mutation['mutation_id']))
+  const foreign = workspace.writer(workspace.owner).mutation({ patches: [task('of somebody else')] })
+  await workspace.writer(workspace.owner).send([foreign])
+  const answer = await workspace.request(gateway, '/v1/gateways/takeover', {
+    method: 'POST',
+    body: JSON.stringify({
+      bearer_hash: newGatewayIdentity().register.bearer_hash,
+      mutations: [had, refused, newId(), foreign['mutation_id']],
+    }),
+  })
+  expect(((await answer.json()) as { taken: string[] }).taken).toEqual([had])
 })
 
 test('who holds the recovery key takes the gateway’s place: the former one is nobody from then on', async () => {
