@@ -9,7 +9,9 @@ import { extractArchive } from '@hq/shared/backup/archive.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { makeIdentity } from '../registration-identity.ts'
 import { createTestGateway, type TestGateway } from '../testing/context.ts'
+import { createSystemGit } from '../workspaces/system-git.ts'
 import { failUnfinished, takeBackup } from './backup.ts'
+import { bringBack } from './bring-back.ts'
 import {
   ensureRecoveryKey,
   formatRecoveryKey,
@@ -38,6 +40,8 @@ async function startStore(): Promise<Store> {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part as Buffer)
     const answer = (status: number, body: object): void => void response.writeHead(status).end(JSON.stringify(body))
+    if (request.method === 'GET' && sha256)
+      return void response.writeHead(files.has(sha256) ? 200 : 404).end(files.get(sha256))
     if (request.method === 'GET')
       return answer(200, {
         backups: [...files.keys()].map((name) => ({
@@ -131,6 +135,47 @@ test('it has what the gateway needs, opens with the recovery key, and leaves no 
   expect(await readFile(join(into, 'outbox.jsonl'), 'utf8')).toBe('{"seq": 1, "note": "waits"}\n')
   expect(await readdir(home)).not.toContain('backup')
   expect(JSON.stringify(gateway.log)).not.toContain(formatRecoveryKey(key))
+})
+
+test('an agent whose folder and branch are gone gets them back; what is here stays as it is', async () => {
+  const store = await startStore()
+  const { gateway } = await gatewayAt(store.url)
+  const { context } = gateway
+  const [wanda, otto] = [await gateway.addAgent('wanda'), await gateway.addAgent('otto')]
+  for (const [agentId, slug] of [
+    [wanda, 'wanda'],
+    [otto, 'otto'],
+  ] as const) {
+    const owner = { name: 'Ada', preferredName: 'Ada', timezone: 'UTC' }
+    const facts = {
+      description: '',
+      emoji: '',
+      team: null,
+      workspaceSlug: 'acme',
+      template: 'writer',
+      domains: [],
+      capabilities: [],
+    }
+    await context.workspaces.createBranch({ agentId, slug, name: slug, owner, ...facts })
+    await context.workspaces.createWorktree(slug)
+    await writeFile(join(context.workspaces.folder(slug), 'NOTES.md'), `of ${slug}\n`)
+  }
+  await backUp(gateway)
+  await context.workspaces.remove('wanda')
+  await writeFile(join(context.workspaces.folder('otto'), 'NOTES.md'), 'newer\n')
+  await gateway.replica.write((tx) => tx.query('delete from agent_files where agent_id = $1', [wanda]))
+  const notes = (slug: string) => readFile(join(context.workspaces.folder(slug), 'NOTES.md'), 'utf8')
+  await expect(notes('wanda')).rejects.toThrow(/ENOENT/)
+  const back = await bringBack(context, { sha256: undefined, signal })
+  expect(back.restored).toEqual(['wanda'])
+  expect([await notes('wanda'), await notes('otto')]).toEqual(['of wanda\n', 'newer\n'])
+  const git = createSystemGit()
+  const gitdir = join(context.home, 'repo.git')
+  expect(await git.run(['show', `${back.archive}/otto:NOTES.md`], { cwd: gitdir })).toBe('of otto\n')
+  await git.run(['fsck', '--full', '--strict'], { cwd: gitdir })
+  expect((await bringBack(context, { sha256: undefined, signal })).restored).toEqual([])
+  await expect(bringBack(context, { sha256: 'b'.repeat(64), signal })).rejects.toThrow(/no such backup/)
+  expect(await readdir(context.home)).not.toContain('bring-back')
 })
 
 test('three are kept, none older than a week but the newest; rows of dropped ones say so', async () => {
