@@ -18,9 +18,12 @@ export type ActionName = Enum<'command_action'>
 
 /** `message` says what, why, and what next. */
 export class ActionError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
+  /** Kept with the failed command, for whoever decides what next. */
+  readonly result: Record<string, unknown> | undefined
+  constructor(message: string, options?: ErrorOptions & { readonly result?: Record<string, unknown> }) {
     super(message, options)
     this.name = 'ActionError'
+    this.result = options?.result
   }
 }
 

@@ -150,7 +150,8 @@ export function startJob({ context, runtimes, action, command, agent, held }: Op
         ...defect(error),
       })
       job.output(`${message}\n`, 'stderr')
-      return fail({ status: 'failed', message, exitCode: 1 })
+      const result = error instanceof ActionError ? error.result : undefined
+      return fail({ status: 'failed', message, exitCode: 1, ...(result && { result }) })
     }
     await finish({ status: 'done', exitCode: 0, ...(outcome.result ? { result: outcome.result } : {}) }, outcome.commit)
   }

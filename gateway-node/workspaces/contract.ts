@@ -184,6 +184,8 @@ export interface Workspaces {
   createWorktree(slug: string): Promise<string>
   /** The agent id that the worktree or branch of this slug belongs to. */
   ownerOf(slug: string): Promise<string | null>
+  /** The template that an agent's workspace was made from. */
+  templateOf(slug: string): Promise<string>
   /** Absolute folder of an agent's worktree, whether it exists or not. */
   folder(slug: string): string
   /** Whether the worktree is there and git can use it. */

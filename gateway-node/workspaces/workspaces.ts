@@ -255,6 +255,7 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
         return worktrees.create(slug, branch)
       }),
     ownerOf: async (slug) => (await readOwner(slug))?.agent_id ?? null,
+    templateOf: async (slug) => (await mustOwn(slug)).template,
     folder: worktrees.folder,
     exists: async (slug) => (await readOwner(slug)) !== null && (await worktrees.head(slug)) !== null,
     slugs: async () => {
