@@ -125,6 +125,9 @@ const holdsKey = (payload: unknown): boolean =>
   payload !== null &&
   Object.keys(payload).some((name) => /key|token|secret|password|value/i.test(name))
 
+/** As those who may write `model_connections` themselves: the gateway does it for them. */
+const OF_CONNECTIONS: ReadonlySet<string> = new Set(['auth_remove', 'auth_set_default'])
+
 function commandRule({ before, after, changed, principal, actor, store }: RuleInput): Refusal | undefined {
   if (before) return undefined
   if (principal.kind === 'person') {
@@ -133,6 +136,8 @@ function commandRule({ before, after, changed, principal, actor, store }: RuleIn
     if (after['requested_by_agent_id']) return forbidden('Only a gateway requests commands for an agent.')
     if (ON_THE_MACHINE.has(String(changed['action'])) && !isAdmin(principal))
       return forbidden('What changes the gateway’s machine takes the role admin.')
+    if (OF_CONNECTIONS.has(String(changed['action'])) && !isAdmin(principal))
+      return forbidden('Model connections are changed by owners and admins.')
   } else if (actor.type === 'agent' && after['requested_by_agent_id'] && after['requested_by_agent_id'] !== actor.id) {
     return forbidden('A command is requested in the name of the agent that asks.')
   }

@@ -1,4 +1,4 @@
-/** `auth_list`: the model connections of this gateway, without their keys. Payload: nothing. Result: `{connections: [{id, label, provider, base_url, model, default, has_key, status, detail}]}`. */
+/** `auth_list`: the model connections of this gateway, without their keys. Payload: nothing. Result: `{connections: [{id, label, provider, base_url, model, is_default, has_key, status, detail}]}`. */
 import { z } from 'zod'
 import { connectionsOf } from '../../models/connections.ts'
 import { defineAction } from '../action.ts'
@@ -22,7 +22,7 @@ export const authList = defineAction({
           provider: each.provider,
           base_url: each.base_url,
           model: each.default_model,
-          default: each === used,
+          is_default: each === used,
           has_key: each.secret_id !== null,
           status: each.status,
           detail: each.status_detail,

@@ -9,7 +9,7 @@ export const authSetApiKey = defineAction({
   steps: [],
   run: () => {
     throw new ActionError(
-      'No key is taken from a command, which everybody could read. Set it in Models, where it is sealed; if this command had one, end that key at its provider.',
+      'No key is taken from a command, which everybody could read. Set it under Models, where it is sealed; if this command had one, end that key at its provider.',
     )
   },
 })

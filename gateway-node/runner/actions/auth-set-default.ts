@@ -1,4 +1,4 @@
-/** `auth_set_default`: the model connection that agents of this gateway use from their next run on. Payload: `{connection_id}`. Result: `{connection_id}`. */
+/** `auth_set_default`: the model connection that agents of this gateway use from their next run on. Payload: `{connection_id}`. Result: `{connection_id, label}`. */
 import { z } from 'zod'
 import { connectionOf } from '../../models/connections.ts'
 import { defineAction } from '../action.ts'
@@ -12,7 +12,7 @@ export const authSetDefault = defineAction({
     step('set')
     const connection = await connectionOf(context, id)
     return {
-      result: { connection_id: connection.id },
+      result: { connection_id: connection.id, label: connection.label },
       commit: async (tx) => {
         await tx.query(
           `update model_connections set is_default = (id = $2)

@@ -1,6 +1,7 @@
 /** All actions that this gateway knows. */
 import type { Action } from '../action.ts'
 import { authList } from './auth-list.ts'
+import { authRemove } from './auth-remove.ts'
 import { authSetApiKey } from './auth-set-api-key.ts'
 import { authSetDefault } from './auth-set-default.ts'
 import { backup } from './backup.ts'
@@ -35,6 +36,7 @@ export const ACTIONS: readonly Action[] = [
   setAgentModel,
   authList,
   authSetDefault,
+  authRemove,
   authSetApiKey,
   installRuntime,
   restartRuntime,
