@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fingerprintOf } from '@hq/sync-server/backup/tables.ts'
+import { exportDatabase, fingerprintOf } from '@hq/sync-server/backup/tables.ts'
 import { backupWorkspace, restoreWorkspace } from '@hq/sync-server/backup/workspace.ts'
 import { hashToken, newId } from '@hq/sync-server/database/ids.ts'
 import { DEMO_EMAIL, fillDemo } from '@hq/sync-server/demo/fill.ts'
@@ -169,6 +169,23 @@ test('every table row by row, in an empty install only; a damaged file and a wro
       .update(await answer.bytes())
       .digest('hex'),
   ).toBe(blob)
+})
+
+test('all tables are of one moment, whatever is written while they are read', async () => {
+  const server = await serve(first)
+  await filled(server)
+  const texts: string[] = []
+  for await (const { name, content } of exportDatabase(first.pool)) {
+    // The first piece has been read: the moment is over.
+    if (texts.length === 0)
+      await first.pool.query(`insert into tasks (id, tenant_id, title) values ($1, $2, 'made meanwhile')`, [
+        newId(),
+        server.tenantId,
+      ])
+    texts.push(`${name} ${String(content)}`)
+  }
+  expect(texts.some((text) => text.startsWith('tables/tasks/'))).toBe(true)
+  expect(texts.filter((text) => text.includes('made meanwhile'))).toEqual([])
 })
 
 test('backed up while replicas write: they go on with the restored one, and nothing is doubled', async () => {
