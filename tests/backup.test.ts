@@ -284,3 +284,28 @@ test('what waited when the backup was made is sent once; a damaged file and anot
   const again = await restore(join(folder, 'again'), key, file)
   expect(again).toMatchObject({ code: 2, said: expect.stringContaining('refused') })
 })
+
+test('stopped in order, it leaves one more backup and says so before it goes', async () => {
+  const one = await system.gateway('one', { env: { HQ_BACKUP_ON_STOP: 'on' } })
+  await provision(system, one, 'wanda')
+  await one.end()
+  const rows = await system.rows<Row>('select status, reason, contents, error_message from backups')
+  expect(rows).toMatchObject([{ status: 'done', reason: 'shutdown', error_message: null, contents: { agents: 1 } }])
+})
+
+test('an agent whose folder is gone gets it back by a command', async () => {
+  const one = await system.gateway('one')
+  await provision(system, one, 'wanda')
+  await writeFile(join(one.home, 'agents/wanda/NOTES.md'), 'once written\n')
+  await backUp(one)
+  await one.kill()
+  for (const name of ['agents/wanda', 'agents/wanda.json', 'repo.git'])
+    await rm(join(one.home, name), { recursive: true })
+  await one.start()
+  const command = newId()
+  const row = { tenant_id: system.tenantId, gateway_id: one.id, action: 'restore' }
+  await system.writer().apply([insert('agent_commands', row, command)])
+  const ended = await system.rowWhen('agent_commands', command, isEnded)
+  expect(ended).toMatchObject({ status: 'done', error_message: null, result: { restored: ['wanda'] } })
+  expect(await readFile(join(one.home, 'agents/wanda/NOTES.md'), 'utf8')).toBe('once written\n')
+})
