@@ -11,7 +11,6 @@ import { Meter } from '../../ui/meter.tsx'
 import { RelativeTime } from '../../ui/relative-time.tsx'
 import { Status } from '../../ui/status.tsx'
 import { visible } from '../approvals/approval.ts'
-import { ToolPolicySection } from '../approvals/tool-policy.tsx'
 import { type AgentRow, money, tokens } from './agent-query.ts'
 import { AgentSetup } from './agent-setup.tsx'
 import { DemoModelBanner } from './demo-model-banner.tsx'
@@ -121,7 +120,6 @@ export function AgentOverview({ agent }: { agent: AgentRow }) {
       <aside className="grid gap-5">
         <Budget agent={agent} />
         <AgentSetup agent={agent} />
-        <ToolPolicySection agent={agent} />
       </aside>
     </div>
   )

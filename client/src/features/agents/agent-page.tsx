@@ -1,6 +1,6 @@
 /** One agent: what it does and why not, what it was asked, what it did, what its files say. */
 import { useNavigate } from '@tanstack/react-router'
-import { EllipsisVertical, Pause, Play, RefreshCw, Trash2 } from 'lucide-react'
+import { ArrowRightLeft, EllipsisVertical, Pause, Play, RefreshCw, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { newId, useRow, useRows, useSession, useWrite } from '../../replica/hooks.ts'
 import { AgentAvatar } from '../../ui/avatar.tsx'
@@ -16,15 +16,27 @@ import { Status } from '../../ui/status.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
 import { COMMAND_TABLES, COMMANDS_SQL, type CommandRow } from '../commands/command-query.ts'
 import { CommandTable } from '../commands/commands-page.tsx'
+import { MoveAgentDialog } from '../gateways/move-agent-dialog.tsx'
 import { AgentActivity } from './agent-activity.tsx'
 import { AgentFiles } from './agent-files.tsx'
 import { AgentOverview } from './agent-overview.tsx'
+import { AgentPersonality } from './agent-personality.tsx'
+import { AgentPolicy } from './agent-policy.tsx'
 import { AGENT_TABLES, AGENTS_SQL, type AgentRow, emojiOf } from './agent-query.ts'
 import { AgentRuns } from './agent-runs.tsx'
 import { AgentSecrets } from './agent-secrets.tsx'
 import { agentState } from './agent-state.ts'
 
-export const AGENT_TABS = ['overview', 'runs', 'commands', 'files', 'secrets', 'activity'] as const
+export const AGENT_TABS = [
+  'overview',
+  'personality',
+  'files',
+  'secrets',
+  'runs',
+  'permissions',
+  'activity',
+  'commands',
+] as const
 export type AgentTab = (typeof AGENT_TABS)[number]
 
 export function AgentPage({ slug, tab, runId }: { slug: string; tab: AgentTab; runId: string | undefined }) {
@@ -61,15 +73,19 @@ export function AgentPage({ slug, tab, runId }: { slug: string; tab: AgentTab; r
         }
         tabs={[
           { value: 'overview', label: 'Overview' },
-          { value: 'runs', label: 'Runs' },
-          { value: 'commands', label: 'Commands' },
+          { value: 'personality', label: 'Personality' },
           { value: 'files', label: 'Files' },
           { value: 'secrets', label: 'Secrets' },
+          { value: 'runs', label: 'Runs' },
+          { value: 'permissions', label: 'Permissions' },
           { value: 'activity', label: 'Activity' },
+          { value: 'commands', label: 'Commands' },
         ]}
       >
         <div className="py-4">
           {tab === 'overview' && <AgentOverview agent={agent} />}
+          {tab === 'personality' && <AgentPersonality agent={agent} />}
+          {tab === 'permissions' && <AgentPolicy agent={agent} />}
           {tab === 'runs' && <AgentRuns agent={agent} runId={runId} />}
           {tab === 'commands' && <AgentCommands agentId={agent.id} />}
           {tab === 'files' && <AgentFiles agent={agent} />}
@@ -109,6 +125,7 @@ function AgentActions({ agent }: { agent: AgentRow }) {
   const write = useWrite()
   const { principal, canWrite } = useSession()
   const [asking, setAsking] = useState(false)
+  const [moving, setMoving] = useState(false)
   if (!canWrite || agent.deleted_at) return null
   const paused = agent.pause_requested_at !== null
   const pause = () =>
@@ -143,6 +160,13 @@ function AgentActions({ agent }: { agent: AgentRow }) {
             onSelect: () => void command('update'),
             disabled: agent.gateway_id === null,
           },
+          {
+            kind: 'item',
+            label: 'Move to another gateway…',
+            icon: ArrowRightLeft,
+            onSelect: () => setMoving(true),
+            disabled: agent.removing || agent.gateway_id === null,
+          },
           { kind: 'separator' },
           {
             kind: 'item',
@@ -154,6 +178,7 @@ function AgentActions({ agent }: { agent: AgentRow }) {
           },
         ]}
       />
+      <MoveAgentDialog agent={agent} open={moving} onOpenChange={setMoving} />
       <Confirm
         open={asking}
         onOpenChange={setAsking}

@@ -92,6 +92,12 @@ function Entry({ entry, live }: { entry: TranscriptEntry; live: boolean }) {
           {entry.text}
         </Banner>
       )
+    case 'usage':
+      return (
+        <p className="nums text-right text-xs text-text-3">
+          {tokens(entry.inputTokens)} tokens in, {tokens(entry.outputTokens)} out · {money(entry.cost)}
+        </p>
+      )
     case 'note':
       return <p className="text-xs text-text-3">{entry.text}</p>
   }

@@ -50,14 +50,14 @@ test('T2: a result stands with its call, and a call without one has none', () =>
   ])
 })
 
-test('errors and notes are kept, turns and usage are not lines of their own', () => {
+test('errors and notes are kept, turns are not lines of their own', () => {
   const kinds = transcript([
     event(1, 'status', { code: 'started', text: 'Started' }),
     event(2, 'status', { code: 'turn', text: 'Turn 1' }),
     event(3, 'usage', { turn: 1 }),
     event(4, 'error', { code: 'refused', text: 'The provider refused.' }),
   ]).map(({ kind }) => kind)
-  expect(kinds).toEqual(['note', 'error'])
+  expect(kinds).toEqual(['note', 'usage', 'error'])
 })
 
 test('the closing note is left out when it repeats the last message', () => {
@@ -66,4 +66,20 @@ test('the closing note is left out when it repeats the last message', () => {
     event(2, 'status', { code: 'done', text: 'All done.' }),
   ])
   expect(entries).toHaveLength(1)
+})
+
+test('T3: what each call took stands behind it, and parts nothing that belongs together', () => {
+  const usage = { turn: 1, provider: 'p', model: 'm', input_tokens: 1200, output_tokens: 34, cost_usd: 0.002 }
+  const entries = transcript([
+    event(1, 'message', { turn: 1, text: 'Hel' }),
+    event(2, 'usage', usage),
+    event(3, 'message', { turn: 1, text: 'lo' }),
+    event(4, 'status', { code: 'done', text: 'Hello' }),
+    event(5, 'usage', { ...usage, cost_usd: null }),
+  ])
+  expect(entries).toMatchObject([
+    { kind: 'message', text: 'Hello' },
+    { kind: 'usage', inputTokens: 1200, outputTokens: 34, cost: 0.002 },
+    { kind: 'usage', cost: null },
+  ])
 })

@@ -4,6 +4,7 @@
  *  T1 Pieces of `message` and `reasoning` are joined in the order of `seq` while turn and kind stay the same.
  *     What was given up (`anew`) is left out: it came once more.
  *  T2 A result stands with its call; a call without one says that it has none yet.
+ *  T3 What a call of the model took stands behind what it said; pieces of one turn are joined across it.
  */
 import type { Row } from '@hq/shared/schema/tables.ts'
 
@@ -20,6 +21,14 @@ export type TranscriptEntry =
       result: { readonly ok: boolean; readonly output: string } | undefined
     }
   | { readonly id: string; readonly kind: 'note' | 'error'; readonly text: string }
+  | {
+      readonly id: string
+      readonly kind: 'usage'
+      readonly inputTokens: number
+      readonly outputTokens: number
+      /** Null: unmetered. */
+      readonly cost: number | null
+    }
 
 const text = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value, null, 2)
@@ -35,7 +44,7 @@ export function transcript(events: readonly RunEventRow[]): TranscriptEntry[] {
   const entries: TranscriptEntry[] = []
   const calls = new Map<string, Extract<TranscriptEntry, { kind: 'tool' }>>()
   for (const { id, kind, data } of events) {
-    const last = entries.at(-1)
+    const last = entries.findLast((entry) => entry.kind !== 'usage')
     switch (kind) {
       case 'message':
       case 'reasoning': {
@@ -73,7 +82,14 @@ export function transcript(events: readonly RunEventRow[]): TranscriptEntry[] {
           entries.push({ id, kind: 'note', text: text(data['text']) })
         break
       case 'usage':
-        break // Shown as sums beside the transcript.
+        entries.push({
+          id,
+          kind: 'usage',
+          inputTokens: Number(data['input_tokens'] ?? 0),
+          outputTokens: Number(data['output_tokens'] ?? 0),
+          cost: typeof data['cost_usd'] === 'number' ? data['cost_usd'] : null,
+        })
+        break
     }
   }
   return entries

@@ -208,6 +208,7 @@ describe.skipIf(!hasChromium)('questions to people', () => {
         .first()
         .click()
       await page.getByRole('link', { name: /Wanda/ }).first().click()
+      await page.getByRole('tab', { name: 'Permissions' }).click()
     }
     const tools = (page: Page) => page.getByRole('region', { name: 'Tools' })
     await tools(owner.page).getByRole('combobox', { name: 'Run commands' }).click()

@@ -1,0 +1,48 @@
+/**
+ * The two files that say who an agent is, and what is on its way to them. Pure.
+ *
+ *  P1 While a change waits or is being made, its text is what is shown; then the file is, which the gateway writes before it says done.
+ *  P2 A change that failed keeps its text, so that it can be gone on with from there, upon what is in the file now.
+ */
+import type { Row } from '@hq/shared/schema/tables.ts'
+
+export const PERSONALITY = [
+  { path: 'IDENTITY.md', title: 'Identity', about: 'Name, role and manner, as others meet them.' },
+  { path: 'SOUL.md', title: 'Soul', about: 'What it holds to, how it decides, what it never does.' },
+] as const
+
+export type FileRow = Pick<Row<'agent_files'>, 'id' | 'path' | 'sha' | 'content' | 'updated_at'>
+export type WriteRow = Pick<
+  Row<'agent_commands'>,
+  'id' | 'status' | 'payload' | 'error_message' | 'result' | 'created_at'
+>
+
+export interface FileView {
+  /** Undefined: not to be shown as text; null: there is no such file. */
+  readonly text: string | null | undefined
+  /** What a change begins from; null: a file that is to be new. */
+  readonly sha: string | null
+  readonly state: 'there' | 'waiting' | 'failed'
+  /** Why it failed. */
+  readonly reason: string | undefined
+  /** Of the change that failed. */
+  readonly lost: string | undefined
+}
+
+const LIVE: ReadonlySet<WriteRow['status']> = new Set(['pending', 'leased', 'running'])
+
+/** @param last the newest change of the file that was asked for */
+export function fileView(file: FileRow | undefined, last: WriteRow | undefined): FileView {
+  const there: FileView = {
+    text: file ? (file.content ?? undefined) : null,
+    sha: file?.sha ?? null,
+    state: 'there',
+    reason: undefined,
+    lost: undefined,
+  }
+  const text = last?.payload['text']
+  if (!last || typeof text !== 'string') return there
+  if (LIVE.has(last.status)) return { ...there, text, state: 'waiting' }
+  if (last.status === 'done' || last.status === 'cancelled') return there
+  return { ...there, state: 'failed', reason: last.error_message ?? 'Its gateway gave no reason.', lost: text }
+}
