@@ -3,7 +3,7 @@
  *
  *  B1 Only what the server has whole counts as a backup: a row that is `done`.
  *  B2 A gateway without one, and one whose newest is older than it should be, are said to be at risk; a retired gateway makes none any more.
- *  B3 A command that waits, and a backup that runs, are one thing to a person: it is being made.
+ *  B3 A command that waits and one that runs are one thing to a person: it is being done, and another one has to wait.
  */
 import type { Row } from '@hq/shared/schema/tables.ts'
 import type { Meaning } from '../../ui/cx.ts'
@@ -18,16 +18,18 @@ export type GatewayBackups = Pick<
 > & {
   /** When the newest whole one was finished. */
   readonly newest_at: string | null
-  /** The newest command for a backup, while it waits or runs; else that of the last one. */
+  /** The newest command that was about backups. */
   readonly command_id: string | null
+  readonly command_action: 'backup' | 'restore' | null
+  readonly command_at: string | null
   readonly command_status: Row<'agent_commands'>['status'] | null
 }
 
 export const GATEWAYS_SQL = `select g.id, g.tenant_id, g.label, g.slug, g.last_seen_at, g.created_at,
     (select max(b.finished_at) from backups b where b.gateway_id = g.id and b.status = 'done' and b.deleted_at is null) as newest_at,
-    c.id as command_id, c.status as command_status
+    c.id as command_id, c.action as command_action, c.created_at as command_at, c.status as command_status
   from gateways g
-  left join lateral (select id, status from agent_commands where gateway_id = g.id and action = 'backup' and deleted_at is null
+  left join lateral (select id, action, created_at, status from agent_commands where gateway_id = g.id and action in ('backup', 'restore') and deleted_at is null
     order by created_at desc, id desc limit 1) c on true
   where g.deleted_at is null order by g.label, g.id limit 100`
 export const GATEWAYS_TABLES = ['gateways', 'backups', 'agent_commands'] as const
@@ -62,6 +64,14 @@ export function protectionOf({ newest_at }: Pick<GatewayBackups, 'newest_at'>, n
 /** (B3) */
 export const isBeingMade = ({ command_status }: Pick<GatewayBackups, 'command_status'>): boolean =>
   command_status !== null && ['pending', 'leased', 'running'].includes(command_status)
+
+/** Its progress is shown while there is any; how bringing back ended, for a day. */
+export const isShown = (
+  gateway: Pick<GatewayBackups, 'command_status' | 'command_action' | 'command_at'>,
+  now: number,
+): boolean =>
+  isBeingMade(gateway) ||
+  (gateway.command_action === 'restore' && gateway.command_at !== null && now - Date.parse(gateway.command_at) < DAY)
 
 /** Why a new one doesn't come now although it was asked for. */
 export const isAway = ({ last_seen_at }: Pick<GatewayBackups, 'last_seen_at'>, now: number): boolean =>

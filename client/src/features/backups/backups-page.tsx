@@ -1,8 +1,10 @@
 /** Backups: per gateway what the server keeps for the day its machine is lost, one more now, and how to get it back. */
-import { Archive, Download } from 'lucide-react'
+import { Archive, ArchiveRestore, Download } from 'lucide-react'
+import { useState } from 'react'
 import { newId, useRows, useSession, useSyncStatus, useWrite } from '../../replica/hooks.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button, buttonClass } from '../../ui/button.tsx'
+import { Confirm } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { RelativeTime, useNow } from '../../ui/relative-time.tsx'
 import { Page } from '../../ui/shell/page.tsx'
@@ -17,6 +19,7 @@ import {
   type GatewayBackups,
   isAway,
   isBeingMade,
+  isShown,
   protectionOf,
   REASONS,
   sizeWords,
@@ -69,7 +72,7 @@ function GatewaySection({ gateway }: { gateway: GatewayBackups }) {
         </div>
         {canWrite && (
           <Button size="sm" icon={Archive} disabled={making} onClick={() => void backUp()}>
-            {making ? 'Being made' : 'Back up now'}
+            {!making ? 'Back up now' : gateway.command_action === 'restore' ? 'Being restored' : 'Being made'}
           </Button>
         )}
       </header>
@@ -85,21 +88,21 @@ function GatewaySection({ gateway }: { gateway: GatewayBackups }) {
             : 'It should make one by the day. See below why the last one failed, or whether HQ_BACKUP_EVERY is off there.'}
         </Banner>
       )}
-      {making && gateway.command_id && (
+      {gateway.command_id && isShown(gateway, now) && (
         <div className="rounded-card border border-line bg-surface-1 p-4">
           {gateway.command_status === 'pending' && isAway(gateway, now) && (
             <p className="mb-3 text-text-2">
               The gateway is not heard of just now. It begins when it is back; you need not wait here.
             </p>
           )}
-          <CommandProgress commandId={gateway.command_id} withLog={false} />
+          <CommandProgress commandId={gateway.command_id} withLog={gateway.command_action === 'restore'} />
         </div>
       )}
       {rows.length > 0 ? (
         <ul className="divide-y divide-line border-y border-line">
           {rows.map((backup) => (
             <li key={backup.id}>
-              <BackupLine backup={backup} />
+              <BackupLine backup={backup} busy={making} />
             </li>
           ))}
         </ul>
@@ -110,10 +113,20 @@ function GatewaySection({ gateway }: { gateway: GatewayBackups }) {
   )
 }
 
-function BackupLine({ backup }: { backup: Backup }) {
-  const { isAdmin } = useSession()
+function BackupLine({ backup, busy }: { backup: Backup; busy: boolean }) {
+  const { isAdmin, canWrite, principal } = useSession()
+  const write = useWrite()
+  const [asking, setAsking] = useState(false)
   const online = useSyncStatus().connection === 'online'
   const status = BACKUP_STATUS[backup.status]
+  const at = backup.finished_at ?? backup.created_at
+  const bringBack = () =>
+    write([
+      {
+        sql: `insert into agent_commands (id, tenant_id, gateway_id, action, payload, requested_by) values ($1, $2, $3, 'restore', $4, $5)`,
+        params: [newId(), backup.tenant_id, backup.gateway_id, { sha256: backup.sha256 }, principal.person_id],
+      },
+    ])
   const { agents, hostname } = backup.contents as { agents?: number; hostname?: string }
   return (
     <div className="flex min-h-11 flex-wrap items-center gap-x-4 gap-y-1 px-2 py-1.5">
@@ -121,18 +134,42 @@ function BackupLine({ backup }: { backup: Backup }) {
         <Status meaning={status.meaning} shape={status.shape} label={status.label} />
       </span>
       <span className="nums flex min-w-0 flex-1 flex-wrap gap-x-3 text-text-2">
-        <RelativeTime at={backup.finished_at ?? backup.created_at} words />
+        <RelativeTime at={at} words />
         {backup.size !== null && <span>{sizeWords(backup.size)}</span>}
         <span>{REASONS[backup.reason]}</span>
         {agents !== undefined && <span>{agents === 1 ? '1 agent' : `${agents} agents`}</span>}
         {hostname && <span className="break-all text-text-3">{hostname}</span>}
       </span>
+      {backup.status === 'done' && canWrite && backup.sha256 && (
+        <>
+          <Button
+            size="sm"
+            variant="ghost"
+            icon={ArchiveRestore}
+            disabled={busy}
+            aria-label={`Bring back from the backup of ${at}`}
+            onClick={() => setAsking(true)}
+          >
+            Bring back…
+          </Button>
+          <Confirm
+            open={asking}
+            onOpenChange={setAsking}
+            title="Bring back what is missing?"
+            confirm="Bring back"
+            onConfirm={() => void bringBack()}
+          >
+            Agents of this gateway whose folder is gone get it as it was in this backup. Folders that are there are not
+            changed. For a machine that is lost as a whole, see below.
+          </Confirm>
+        </>
+      )}
       {backup.status === 'done' && isAdmin && backup.sha256 && (
         <a
           className={buttonClass('ghost', 'sm')}
           href={`/v1/blobs/gateway-backups/${backup.sha256}`}
           download
-          aria-label={`Download the backup of ${backup.finished_at ?? backup.created_at}`}
+          aria-label={`Download the backup of ${at}`}
           {...(online ? {} : { 'aria-disabled': true, title: 'Needs the server' })}
         >
           <Download size={14} aria-hidden />

@@ -125,5 +125,26 @@ describe.skipIf(!hasChromium)('backups', () => {
     await inspect(page, 'backups-running')
     await server.rows(`update agent_commands set status = 'done' where id = $1`, [command.id])
     await section('Attic').getByRole('button', { name: 'Back up now' }).waitFor()
+
+    await section('Office')
+      .getByRole('button', { name: /^Bring back from/ })
+      .click()
+    await page.getByRole('alertdialog').getByText('Folders that are there are not changed').waitFor()
+    await inspect(page, 'backups-bring-back')
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Bring back' }).click()
+    await section('Office').getByRole('button', { name: 'Being restored' }).waitFor()
+    const asked = await eventually('the command is at the server', async () => {
+      const rows = await server.rows<{ id: string; gateway_id: string; payload: object }>(
+        `select id, gateway_id, payload from agent_commands where action = 'restore'`,
+      )
+      return rows[0]
+    })
+    expect(asked).toMatchObject({ gateway_id: office, payload: { sha256: 'a'.repeat(64) } })
+    await server.rows(
+      `update agent_commands set status = 'failed', error_message = 'The server has no such backup.' where id = $1`,
+      [asked.id],
+    )
+    await section('Office').getByText('The server has no such backup.').waitFor()
+    await section('Office').getByRole('button', { name: 'Back up now' }).waitFor()
   })
 })
