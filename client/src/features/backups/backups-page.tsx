@@ -133,48 +133,52 @@ function BackupLine({ backup, busy }: { backup: Backup; busy: boolean }) {
       <span className="w-32 shrink-0">
         <Status meaning={status.meaning} shape={status.shape} label={status.label} />
       </span>
-      <span className="nums flex min-w-0 flex-1 flex-wrap gap-x-3 text-text-2">
+      <span className="nums flex min-w-0 flex-1 basis-44 flex-wrap gap-x-3 text-text-2">
         <RelativeTime at={at} words />
         {backup.size !== null && <span>{sizeWords(backup.size)}</span>}
         <span>{REASONS[backup.reason]}</span>
         {agents !== undefined && <span>{agents === 1 ? '1 agent' : `${agents} agents`}</span>}
         {hostname && <span className="break-all text-text-3">{hostname}</span>}
       </span>
-      {backup.status === 'done' && canWrite && backup.sha256 && (
-        <>
-          <Button
-            size="sm"
-            variant="ghost"
-            icon={ArchiveRestore}
-            disabled={busy}
-            aria-label={`Bring back from the backup of ${at}`}
-            onClick={() => setAsking(true)}
-          >
-            Bring back…
-          </Button>
-          <Confirm
-            open={asking}
-            onOpenChange={setAsking}
-            title="Bring back what is missing?"
-            confirm="Bring back"
-            onConfirm={() => void bringBack()}
-          >
-            Agents of this gateway whose folder is gone get it as it was in this backup. Folders that are there are not
-            changed. For a machine that is lost as a whole, see below.
-          </Confirm>
-        </>
-      )}
-      {backup.status === 'done' && isAdmin && backup.sha256 && (
-        <a
-          className={buttonClass('ghost', 'sm')}
-          href={`/v1/blobs/gateway-backups/${backup.sha256}`}
-          download
-          aria-label={`Download the backup of ${at}`}
-          {...(online ? {} : { 'aria-disabled': true, title: 'Needs the server' })}
-        >
-          <Download size={14} aria-hidden />
-          <span className="max-sm:sr-only">Download</span>
-        </a>
+      {backup.status === 'done' && (
+        <div className="ml-auto flex items-center gap-1">
+          {canWrite && backup.sha256 && (
+            <>
+              <Button
+                size="sm"
+                variant="ghost"
+                icon={ArchiveRestore}
+                disabled={busy}
+                aria-label={`Bring back from the backup of ${at}`}
+                onClick={() => setAsking(true)}
+              >
+                Bring back…
+              </Button>
+              <Confirm
+                open={asking}
+                onOpenChange={setAsking}
+                title="Bring back what is missing?"
+                confirm="Bring back"
+                onConfirm={() => void bringBack()}
+              >
+                Agents of this gateway whose folder is gone get it as it was in this backup. Folders that are there are
+                not changed. For a machine that is lost as a whole, see below.
+              </Confirm>
+            </>
+          )}
+          {isAdmin && backup.sha256 && (
+            <a
+              className={buttonClass('ghost', 'sm')}
+              href={`/v1/blobs/gateway-backups/${backup.sha256}`}
+              download
+              aria-label={`Download the backup of ${at}`}
+              {...(online ? {} : { 'aria-disabled': true, title: 'Needs the server' })}
+            >
+              <Download size={14} aria-hidden />
+              <span className="max-sm:sr-only">Download</span>
+            </a>
+          )}
+        </div>
       )}
       {backup.error_message && <p className="w-full text-text-2">{backup.error_message}</p>}
     </div>
