@@ -69,12 +69,14 @@ export interface ManagedRuntime {
   state(): { readonly version: string; readonly state: string; readonly installed: boolean }
 }
 
+export type AgentStopCode = 'removed' | 'moved'
+
 /** Ending an agent's work from outside the dispatcher (a `remove`, for example). */
 export interface AgentStops {
   /** The listener ends the agent's runs and resolves when none is alive any more. Returns the end of the subscription. */
-  onStop(listener: (agentId: string, reason: string) => Promise<void>): () => void
-  /** Asks all listeners and waits for them. */
-  stop(agentId: string, reason: string): Promise<void>
+  onStop(listener: (agentId: string, reason: string, code?: AgentStopCode) => Promise<void>): () => void
+  /** Asks all listeners and waits for them. `moved`: the work is begun again elsewhere; `removed` (the default): it is over. */
+  stop(agentId: string, reason: string, code?: AgentStopCode): Promise<void>
 }
 
 export interface GatewayContext {

@@ -373,10 +373,10 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
         }),
       )
       ends.push(
-        context.agentStops.onStop((agentId, why) =>
+        context.agentStops.onStop((agentId, why, code = 'removed') =>
           end(
             [...live.values()].filter((run) => run.agentId === agentId),
-            { code: 'removed', why },
+            { code, why },
           ),
         ),
       )

@@ -5,6 +5,8 @@
  *  S2 What is left here of an agent that lives elsewhere, by the server's word, is ended and archived: its runs, its worktree. It is never deleted before the server
  *     has taken the handing over, and its history stays as an archive ref.
  */
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Tx } from '@hq/shared/sync/contract.ts'
 import type { GatewayContext, Service } from '../service.ts'
 import { arrivalId, isSettled, letterFor } from './letters.ts'
@@ -71,9 +73,21 @@ export function createMoving(context: GatewayContext, { lookMs = LOOK_MS } = {})
         [id, gatewayId],
       )
       if (!gone || !(await isSettled(replica, 'agents', gone.id))) continue
-      await context.agentStops.stop(gone.id, `${gone.name} lives on another gateway`)
+      await context.agentStops.stop(gone.id, `${gone.name} lives on another gateway`, 'moved')
       const archive = await workspaces.remove(slug)
       log('info', 'An agent lives on another gateway now; its folder here was archived', { agent: slug, archive })
+    }
+  }
+
+  /** What was made on the way by a command that is over; one that goes on clears its own away (pack.ts). */
+  async function clearLeftovers(): Promise<void> {
+    const folder = join(context.home, 'moving')
+    for (const name of await readdir(folder).catch(() => [] as string[])) {
+      const [live] = await replica.query(
+        `select 1 from agent_commands where id::text = $1 and status in ('pending', 'leased', 'running')`,
+        [name],
+      )
+      if (!live) await rm(join(folder, name), { recursive: true, force: true })
     }
   }
 
@@ -84,6 +98,9 @@ export function createMoving(context: GatewayContext, { lookMs = LOOK_MS } = {})
           if (changes.has('agents') || changes.has('agent_commands')) poke()
         }),
         replica.onStatus(poke),
+      )
+      await clearLeftovers().catch((error: unknown) =>
+        log('warn', 'What a killed move left behind could not be cleared away', { error }),
       )
       timer = setInterval(poke, lookMs)
       poke()

@@ -100,7 +100,7 @@ async function depart(
       [agent.id, gatewayId, `${MOVING}${to.label}`],
     ),
   )
-  await context.agentStops.stop(agent.id, `${agent.name} moves to ${to.label}`)
+  await context.agentStops.stop(agent.id, `${agent.name} moves to ${to.label}`, 'moved')
   signal.throwIfAborted()
 
   step('pack')
