@@ -12,6 +12,7 @@
  *   POST /v1/tasks/:id/complete        {summary?}
  *   …    /v1/sync/…                     what waits to be sent (sync-routes.ts); also with the operator's token
  *   GET  /v1/openclaw/…                 what OpenClaw remembers (openclaw-routes.ts); with the operator's token only
+ *   …    /healthz, /branches/…          agents' files (../files-api/files-api.ts); with the operator's token only
  *
  *  H1 Every call but `health` needs an agent's token (`Authorization: Bearer`); what it may do is decided in `actions.ts` and `sync-routes.ts` alone.
  *  H2 A page in a browser gets nothing: a foreign `Host` or any `Origin` is refused (DNS rebinding, CSRF), and there is no CORS.
@@ -36,6 +37,8 @@ export interface AppParts {
   readonly operator: Pick<OperatorToken, 'is'>
   /** Undefined: this gateway has no OpenClaw. */
   readonly openclaw?: AskOpenClaw | undefined
+  /** Undefined: this server has no agents' files to show. */
+  readonly files?: Hono | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly gatewaySlug: string
@@ -80,6 +83,7 @@ export function createApp({
   tokens,
   operator,
   openclaw,
+  files,
   now,
   gatewaySlug,
   onError,
@@ -101,6 +105,7 @@ export function createApp({
       onError: (context) => fail(context, 413, 'too_large', `A request may have ${MAX_BODY} bytes.`),
     }),
   )
+  if (files) app.route('/', files)
   app.get('/v1/health', (context) => context.json({ status: 'active', service: 'hq-agent-api', gateway: gatewaySlug }))
 
   app.use('/v1/*', async (context, next) => {

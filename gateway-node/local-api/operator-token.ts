@@ -4,7 +4,7 @@
  *
  *  O1 32 random bytes in `<home>/operator-token`, and where to call in `<home>/.hq-operator.json`, both readable by the owner only. New at each start,
  *     gone after the stop.
- *  O2 It is good for `/v1/sync/*` and `/v1/openclaw/*` alone: it is nobody's, so it can neither claim a task nor comment.
+ *  O2 It is good for `/v1/sync/*`, `/v1/openclaw/*` and agents' files (`/branches/*`) alone: it is nobody's, so it can neither claim a task nor comment.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'

@@ -8,6 +8,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ServerType, serve } from '@hono/node-server'
+import { createFilesApi } from '../files-api/files-api.ts'
 import type { GatewayContext, Service } from '../service.ts'
 import type { Actions } from './actions.ts'
 import { createApp } from './app.ts'
@@ -81,6 +82,7 @@ export function createLocalApi(
         tokens,
         operator,
         openclaw: options.openclaw,
+        files: createFilesApi({ workspaces, isOperator: operator.is, published: context.publishFiles }),
         now: context.now,
         gatewaySlug: context.slug,
         onError: (error) =>

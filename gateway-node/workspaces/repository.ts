@@ -148,6 +148,9 @@ async function createIfMissing(gitdir: string): Promise<void> {
 
 /** Never committed in any worktree: an agent's connection to its gateway holds a token, also while it is being written. */
 export const NEVER_COMMITTED = ['.hq-agent.json', '.hq-agent.json.new', 'node_modules']
+/** Whether a path names such a thing, in any spelling. It can be neither shown nor written from elsewhere. */
+export const isNeverCommitted = (path: string): boolean =>
+  path.split('/').some((part) => NEVER_COMMITTED.includes(part.toLowerCase()))
 const EXCLUDE = `${NEVER_COMMITTED.join('\n')}\n`
 
 /** isomorphic-git's own would tell git that the file system knows neither links nor letter case. */

@@ -9,7 +9,7 @@
 import { z } from 'zod'
 import { type Author, agentAuthor, WorkspaceConflict } from '../../workspaces/contract.ts'
 import { publishFiles } from '../../workspaces/publish.ts'
-import { NEVER_COMMITTED } from '../../workspaces/repository.ts'
+import { isNeverCommitted } from '../../workspaces/repository.ts'
 import { ActionError, type Agent, type Job } from '../action.ts'
 
 export const MAX_RESULT = 256 * 1024
@@ -22,13 +22,9 @@ export const filePath = z
   .string()
   .min(1)
   .max(1024)
-  .refine((path) => !isOurs(path), 'names a file that HQ keeps there for itself')
+  .refine((path) => !isNeverCommitted(path), 'names a file that HQ keeps there for itself')
 export const commitId = z.string().regex(/^[0-9a-f]{40}$/, 'must be a commit')
 export const blobId = z.string().regex(/^[0-9a-f]{40}$/, 'must be the sha that was read')
-
-/** What is never committed can be neither shown nor written from elsewhere: an agent's connection names its token. */
-export const isOurs = (path: string): boolean =>
-  path.split('/').some((part) => NEVER_COMMITTED.includes(part.toLowerCase()))
 
 export async function workspaceOf({ context, agent }: Job): Promise<Agent> {
   if (!agent) throw new ActionError('There is no agent whose files these are.')

@@ -18,7 +18,7 @@ export type CodeEditorProps = {
 
 const LOOK = EditorView.theme({
   '&': { fontSize: '12px', color: 'var(--text-1)', backgroundColor: 'var(--surface-1)', maxHeight: '60dvh' },
-  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
+  '&.cm-focused': { outline: 'none' },
   '.cm-scroller': { fontFamily: 'var(--font-mono, ui-monospace, monospace)', lineHeight: '20px' },
   '.cm-content': { caretColor: 'var(--text-1)', minHeight: '120px' },
   '.cm-cursor, .cm-dropCursor': { borderLeftColor: 'var(--text-1)' },
@@ -88,5 +88,10 @@ export default function CodeEditor({ initial, path, onChange, against }: CodeEdi
     view.focus()
     return () => view.destroy()
   }, [path])
-  return <div ref={place} className="min-w-0 overflow-auto rounded-card border border-line bg-surface-1" />
+  return (
+    <div
+      ref={place}
+      className="min-w-0 overflow-auto rounded-card border border-line bg-surface-1 focus-within:outline-2 focus-within:outline-accent"
+    />
+  )
 }

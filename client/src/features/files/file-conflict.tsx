@@ -39,7 +39,7 @@ export function FileConflict({ agent, command }: { agent: AgentRow; command: Fil
       >
         {conflict?.truncated
           ? 'The other version is too large to be shown here. Keep yours only if you know what it replaces.'
-          : 'Yours was not saved. On the left what the gateway has, on the right yours: merge them, or choose one.'}
+          : 'Yours was not saved. What the gateway has stands beside yours: merge them, or choose one.'}
       </Banner>
       <Suspense fallback={<p className="text-text-3">Opening the editor…</p>}>
         <CodeEditor

@@ -188,14 +188,14 @@ const DOING = {
 
 function Waiting({ agent, command }: { agent: AgentRow; command: FileCommand }) {
   return (
-    <p aria-live="polite" className="flex flex-wrap items-baseline gap-x-1">
+    <p aria-live="polite" className="flex flex-wrap items-center gap-x-1">
       <Status
         meaning="waiting"
         shape="clock"
         label={DOING[command.action]}
         detail={`for gateway “${agent.gateway_label ?? '?'}”, since`}
       />
-      <RelativeTime at={command.created_at} words className="text-text-3" />
+      <RelativeTime at={command.created_at} words className="text-text-2" />
     </p>
   )
 }
