@@ -230,7 +230,17 @@ test('what waited when the backup was made is sent once; a damaged file and anot
   const file = join(folder, 'one.hqbackup')
   const outbox = await readFile(join(one.home, 'replica.outbox.jsonl'), 'utf8')
   const whole = outbox.slice(0, outbox.lastIndexOf('\n') + 1)
-  expect(whole.split('\n').length).toBeGreaterThan(20)
+  const lines = whole.split('\n').slice(0, -1)
+  expect(lines.length).toBeGreaterThan(20)
+  // One that the server has had since, and that somebody has changed again: making it once more would undo that.
+  const [had] = await system.rows<{ mutation_id: string }>(
+    'select mutation_id from taken_mutations order by seq desc limit 1',
+  )
+  const [settled] = await system.rows<{ id: string; title: string }>(`select id, title from tasks order by id limit 1`)
+  const stale = { table: 'tasks', id: settled?.id, op: 'update', set: { title: 'stale' }, base: {}, local: {} }
+  lines.unshift(
+    JSON.stringify({ ...(JSON.parse(lines[0] ?? '') as object), mutation_id: had?.mutation_id, patches: [stale] }),
+  )
   const credentials = await readFile(join(one.home, 'credentials.json'), 'utf8')
   const { gateway_id, tenant_id, url } = JSON.parse(credentials) as Record<string, string>
   const facts = { hostname: 'lost', version: 'test', agents: [], troubles: [] }
@@ -243,7 +253,7 @@ test('what waited when the backup was made is sent once; a damaged file and anot
       { name: 'repo.bundle', content: await readFile(join(folder, 'repo.bundle')) },
       { name: 'credentials.json', content: credentials },
       { name: 'recovery-key', content: `${key}\n` },
-      { name: 'outbox.jsonl', content: whole },
+      { name: 'outbox.jsonl', content: lines.map((line) => `${line}\n`).join('') },
     ],
     { kind: 'gateway', secret: { key: parseRecoveryKey(key) }, at: manifest.at },
   )
@@ -273,6 +283,10 @@ test('what waited when the backup was made is sent once; a damaged file and anot
   const counted = async (): Promise<boolean> => (await created(ids)).size === ids.length
   await system.when('all that it said to have written is there', counted)
   expect([...(await created(ids)).values()].filter((n) => n !== 1)).toEqual([])
+  await system.when('nothing waits any more', async () =>
+    (await restored.written()).every(({ table }) => table === 'gateways'),
+  )
+  expect(await system.rows('select title from tasks where id = $1', [settled?.id])).toEqual([{ title: settled?.title }])
   await restored.end()
   // Not into a folder that is a gateway.
   expect(await restore(home, key, file)).toMatchObject({
