@@ -396,6 +396,18 @@ describe('leases', () => {
 })
 
 describe('moving', () => {
+  test('a run that is ended for a move goes back, with its attempt: it is begun again at the new place', async () => {
+    const agent = await gateway.agent('Ann')
+    const id = await gateway.item(agent, await gateway.task('T', agent))
+    const dispatcher = await begin(scriptedRuntime((_input, _hooks, signal) => never(signal)))
+    await becomes(id, 'leased')
+    // As the action does it: the gate is shut first.
+    await gateway.replica.write((tx) => tx.query(`update agents set status = 'provisioning' where id = $1`, [agent]))
+    await gateway.context.agentStops.stop(agent, 'Ann moves to the barn', 'moved')
+    expect(dispatcher.live()).toEqual([])
+    expect(await item(id)).toMatchObject({ status: 'pending', attempt_count: 0, lease_owner: null })
+  })
+
   test('an agent that moves to another gateway during a run: it is aborted, and its item is left to the other', async () => {
     const agent = await gateway.agent('Ann')
     const id = await gateway.item(agent, await gateway.task('T', agent))

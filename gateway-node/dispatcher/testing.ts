@@ -55,7 +55,7 @@ export async function openTestGateway(
   const home = await mkdtemp(join(tmpdir(), 'hq-gateway-'))
   const logged: string[] = []
   const problems = new Map<string, string>()
-  const stops = new Set<(agentId: string, reason: string) => Promise<void>>()
+  const stops = new Set<Parameters<GatewayContext['agentStops']['onStop']>[0]>()
   let shift = 0
   const now = (): number => Date.now() + shift
   const log: Log = (level, message, detail) => void logged.push(`${level} ${message} ${JSON.stringify(detail ?? {})}`)
@@ -72,8 +72,8 @@ export async function openTestGateway(
         stops.add(listener)
         return () => stops.delete(listener)
       },
-      stop: async (agentId, reason) => {
-        await Promise.all([...stops].map((listener) => listener(agentId, reason)))
+      stop: async (agentId, reason, code) => {
+        await Promise.all([...stops].map((listener) => listener(agentId, reason, code)))
       },
     },
     problems: {
