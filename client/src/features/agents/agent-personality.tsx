@@ -44,7 +44,7 @@ function Part({ agent, path, title, about }: PartProps) {
   const [problem, setProblem] = useState<string | null>(null)
   const [dismissed, setDismissed] = useState<string | null>(null)
   const edit = useRef<HTMLButtonElement>(null)
-  const view = fileView(file, last?.id === dismissed ? undefined : last)
+  const view = fileView(file, last)
   const editable = canWrite && !agent.deleted_at && agent.gateway_id !== null && view.text !== undefined
   const close = () => {
     setDraft(null)
@@ -106,7 +106,7 @@ function Part({ agent, path, title, about }: PartProps) {
           </Button>
         )}
       </header>
-      {view.state === 'failed' && !draft && (
+      {view.state === 'failed' && last?.id !== dismissed && !draft && (
         <Banner
           meaning="danger"
           title="A change was not saved"

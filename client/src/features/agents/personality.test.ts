@@ -34,6 +34,11 @@ test('P2: a change that failed keeps its text and says why; a cancelled one is n
     reason: 'It changed meanwhile.',
     lost: 'New',
   })
+  const met = write({ status: 'failed', error_message: 'No.', result: { conflict: { sha: 'dd', text: 'Met' } } })
+  expect(fileView(file, met)).toMatchObject({ text: 'Met', sha: 'dd', state: 'failed', lost: 'New' })
+  expect(fileView({ ...file, sha: 'ee', content: 'Later' }, met)).toMatchObject({ text: 'Later', sha: 'ee' })
+  const gone = write({ status: 'failed', result: { conflict: { sha: null, text: null } } })
+  expect(fileView(file, gone)).toMatchObject({ text: null, sha: null, state: 'failed' })
   expect(fileView(file, write({ status: 'cancelled' }))).toMatchObject({ text: 'Old', state: 'there' })
   expect(fileView(undefined, undefined)).toMatchObject({ text: null, sha: null })
   expect(fileView({ ...file, content: null }, undefined).text).toBeUndefined()

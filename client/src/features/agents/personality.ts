@@ -2,7 +2,7 @@
  * The two files that say who an agent is, and what is on its way to them. Pure.
  *
  *  P1 While a change waits or is being made, its text is what is shown; then the file is, which the gateway writes before it says done.
- *  P2 A change that failed keeps its text, so that it can be gone on with from there, upon what is in the file now.
+ *  P2 A change that failed keeps its text, so that it can be gone on with from there, upon what is in the file now: the mirror's, or what the gateway met.
  */
 import type { Row } from '@hq/shared/schema/tables.ts'
 
@@ -44,5 +44,22 @@ export function fileView(file: FileRow | undefined, last: WriteRow | undefined):
   if (!last || typeof text !== 'string') return there
   if (LIVE.has(last.status)) return { ...there, text, state: 'waiting' }
   if (last.status === 'done' || last.status === 'cancelled') return there
-  return { ...there, state: 'failed', reason: last.error_message ?? 'Its gateway gave no reason.', lost: text }
+  const failed = {
+    ...there,
+    state: 'failed',
+    reason: last.error_message ?? 'Its gateway gave no reason.',
+    lost: text,
+  } as const
+  // What the agent has changed and not yet committed is not in the mirror; its gateway saw it.
+  const conflict = conflictOf(last)
+  return conflict && last.payload['sha'] === there.sha ? { ...failed, ...conflict } : failed
+}
+
+function conflictOf({ result }: WriteRow): Pick<FileView, 'text' | 'sha'> | undefined {
+  const conflict = result?.['conflict']
+  if (typeof conflict !== 'object' || conflict === null || !('sha' in conflict) || !('text' in conflict))
+    return undefined
+  const { sha, text } = conflict
+  if (sha === null) return { sha, text: null }
+  return typeof sha === 'string' ? { sha, text: typeof text === 'string' ? text : undefined } : undefined
 }
