@@ -70,12 +70,12 @@ export function createModels(context: ModelsContext): Models {
     if (key === null)
       return {
         ok: false,
-        message: `The key of the model connection “${connection.label}” is not on this gateway: it was revoked, or sealed for a key that the gateway does not have. Set it again in Settings, Model connections.`,
+        message: `The key of the model connection “${connection.label}” is not on this gateway: it was revoked, or sealed for a key that the gateway does not have. Set it again under Models in the app.`,
       }
     if (key === undefined && connection.provider !== 'ollama' && connection.base_url === null)
       return {
         ok: false,
-        message: `The model connection “${connection.label}” has no key. Set one in Settings, Model connections.`,
+        message: `The model connection “${connection.label}” has no key. Remove it and connect it anew with one, under Models in the app.`,
       }
     const config: ModelConfig = {
       provider,

@@ -56,9 +56,9 @@ function baseUrlOf({ provider, baseUrl }: ModelConfig): string | undefined {
 /** A sentence when this model can't be used by OpenClaw. */
 export function modelProblem(model: ModelConfig): string | undefined {
   if (apiOf(model) === undefined)
-    return 'OpenClaw needs a real model: connect one in Settings, Model connections. The built-in demo model works only in the builtin runtime.'
+    return 'OpenClaw needs a real model: connect one under Models in the app. The built-in demo model works only in the builtin runtime.'
   return model.model === undefined
-    ? `No model is chosen for the provider “${model.provider}”. Choose one in Settings, Model connections, or for the agent.`
+    ? `No model is chosen for the provider “${model.provider}”. Choose one for the agent, or connect one under Models in the app.`
     : undefined
 }
 
