@@ -146,5 +146,17 @@ describe.skipIf(!hasChromium)('the page of a gateway', () => {
     await page.getByRole('heading', { name: 'There is no gateway “barn” here' }).waitFor()
     await system.rowWhen('gateways', String(barn?.id), (row) => row['deleted_at'] !== null)
     await system.rowWhen('agents', agent, (row) => row['status'] === 'error')
+
+    // Its agent has no machine now; from its own page it goes on at another one, with what was last seen of it.
+    await page.goto(`${system.server.url}/agents/wanda`)
+    await page.getByRole('button', { name: 'More', exact: true }).click()
+    await page.getByRole('menuitem', { name: /^Move/ }).click()
+    const dialog = page.getByRole('dialog', { name: 'Move Wanda' })
+    await dialog.getByText('Its gateway is gone').waitFor()
+    await dialog.getByRole('combobox', { name: 'To' }).click()
+    await page.getByRole('option', { name: /shed/ }).click()
+    await inspect('gateway-move-without-files')
+    await dialog.getByRole('button', { name: 'Move without its files' }).click()
+    await system.rowWhen('agents', agent, (row) => row['gateway_id'] === gateway.id && row['status'] === 'ready')
   })
 })
