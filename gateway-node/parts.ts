@@ -13,6 +13,7 @@ import { createRuntimes, type Runtimes } from './runtime/registry.ts'
 import { describedTools } from './runtime/tools.ts'
 import { createOwnSecrets } from './secrets/secrets.ts'
 import type { GatewayContext, Service } from './service.ts'
+import { createRemoteMirror } from './workspaces/remote.ts'
 
 /** What tests set; nothing: as it is for people. */
 export interface PartsOptions {
@@ -31,6 +32,7 @@ export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): P
   },
   createServices: (context, runtimes) => {
     const actions = gatewayActions(context)
+    const remote = createRemoteMirror(context)
     return [
       // First, so that it stops last: a backup at the end has all that the others have written.
       { name: 'backups', service: createBackups(context) },
@@ -45,6 +47,7 @@ export const createParts = ({ demoPaceMs, leaseMs, more }: PartsOptions = {}): P
         service: createDispatcher(context, { runtimes, actions, ...(leaseMs === undefined ? {} : { leaseMs }) }),
       },
       { name: 'moving', service: createMoving(context) },
+      ...(remote ? [{ name: 'git-remote', service: remote }] : []),
       ...(more?.(context) ?? []),
     ]
   },

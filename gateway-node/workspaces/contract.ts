@@ -231,6 +231,11 @@ export interface Workspaces {
   pack(slug: string, file: string, signal?: AbortSignal): Promise<Packed>
   /** The workspace of an agent that comes from another gateway, from what `pack` wrote there; its folder. */
   unpack(agent: Arriving, file: string, signal?: AbortSignal): Promise<string>
+  /**
+   * Moves the agent's branch and worktree on to a commit of the repository that comes after its newest one. False: it has work of its own that the commit lacks, and
+   * nothing was changed.
+   */
+  fastForward(slug: string, commit: string): Promise<boolean>
   /** Removes worktree and branch; the branch stays as an archive ref, whose name is returned (null: there was none). */
   remove(slug: string): Promise<string | null>
 }

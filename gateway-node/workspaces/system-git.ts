@@ -19,6 +19,8 @@ export interface GitOptions {
   readonly signal?: AbortSignal
   /** Default 60 s (G3). */
   readonly timeoutMs?: number
+  /** Besides what git is given anyway: the place for a credential, which argv is not. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export interface SystemGit {
@@ -85,7 +87,7 @@ interface Executed {
 function execute(
   binary: string,
   args: readonly string[],
-  { cwd, author, signal, timeoutMs = TIMEOUT_MS }: GitOptions,
+  { cwd, author, signal, timeoutMs = TIMEOUT_MS, env }: GitOptions,
 ): Promise<Executed> {
   return new Promise((resolve) => {
     const child = execFile(
@@ -93,7 +95,7 @@ function execute(
       [...SETTINGS, ...args],
       {
         cwd,
-        env: environment(author),
+        env: { ...environment(author), ...env },
         timeout: timeoutMs,
         maxBuffer: 32 * 1024 * 1024,
         windowsHide: true,
@@ -147,7 +149,8 @@ function explain(error: Error, args: readonly string[], stderr: string, signal: 
     return new WorkspaceError('git_missing', GIT_MISSING, { cause: error })
   }
   const said = stderr.trim().split('\n').slice(-4).join(' ').slice(0, 600)
-  return new WorkspaceError('git_failed', `git ${args[0] ?? ''} failed: ${said || error.message}`, { cause: error })
+  const verb = args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? ''
+  return new WorkspaceError('git_failed', `git ${verb} failed: ${said || error.message}`, { cause: error })
 }
 
 export const GIT_MISSING =

@@ -300,6 +300,17 @@ export async function createWorkspaces(options: WorkspacesOptions): Promise<Work
         return { commit, template }
       }),
     unpack: (agent, file, signal) => exclusive(() => unpack(agent, file, signal)),
+    fastForward: (slug, commit) =>
+      exclusive(async () => {
+        await mustOwn(slug)
+        await worktrees.commit(slug, 'What was not committed before the remote’s changes', GATEWAY_AUTHOR)
+        if (!(await repository.isWithin(await head(slug), commit))) return false
+        await git.run(['merge', '--quiet', '--ff-only', commit], {
+          cwd: worktrees.folder(slug),
+          author: GATEWAY_AUTHOR,
+        })
+        return true
+      }),
     remove: (slug) => exclusive(() => remove(slug)),
   }
 }

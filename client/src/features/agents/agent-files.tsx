@@ -9,6 +9,7 @@ import { EmptyState } from '../../ui/empty-state.tsx'
 import { Input } from '../../ui/input.tsx'
 import { FILE_COMMANDS, type FileCommand, type FileRow, fileState, pathProblem } from '../files/file-commands.ts'
 import { FilePane } from '../files/file-pane.tsx'
+import { TemplateUpgrade } from '../files/template-upgrade.tsx'
 import type { AgentRow } from './agent-query.ts'
 
 /** What a person wants first: who it is. */
@@ -83,6 +84,7 @@ export function AgentFiles({ agent }: { agent: AgentRow }) {
             </Button>
           </div>
         )}
+        <TemplateUpgrade agent={agent} />
       </div>
       {path !== undefined && (loaded || fresh === path) && (
         <FilePane

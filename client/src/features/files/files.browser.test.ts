@@ -1,6 +1,6 @@
 /** An agent's files in the browser, with a real gateway behind it: edited, while it is away too; a conflict merged; an old version restored. */
 import { execFileSync } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { picture, seriousFindings } from '../../../../tests/support/axe.ts'
@@ -137,6 +137,31 @@ describe.skipIf(!hasChromium)('files of an agent', () => {
       const end = way === 'Take theirs' ? `Theirs, ${way}.\n` : way === 'Keep mine' ? `Mine, ${way}.\n` : 'Both.\n'
       await system.when(`${way} has come about`, async () => (await soul()) === end)
     }
+  })
+
+  test('the template is upgraded; what both have changed is decided first', async () => {
+    const { page } = device
+    const templates = join(gateway.home, '../templates')
+    await cp(join(import.meta.dirname, '../../../../templates'), templates, { recursive: true })
+    await writeFile(join(templates, 'writer/SOUL.md'), 'A new soul from the template.\n')
+    await writeFile(join(templates, 'writer/NEWS.md'), 'New.\n')
+    await gateway.end()
+    await gateway.start({ HQ_TEMPLATES: templates })
+    const before = await soul()
+    await button('Upgrade from template').click()
+    await page.getByText('The template and the agent differ').waitFor({ timeout: SLOW })
+    await button('Decide').click()
+    expect(await button('Upgrade so').isDisabled()).toBe(true)
+    await page.getByLabel('Take the template’s (green)').check()
+    await inspect('files-upgrade')
+    expect(await soul()).toBe(before)
+    await button('Upgrade so').click()
+    await page.getByText(/^Upgraded \d+ files/).waitFor({ timeout: SLOW })
+    expect(await soul()).toBe('A new soul from the template.\n')
+    await open('NEWS.md')
+    await button('Upgrade from template').click()
+    await page.getByText('As new as its template').waitFor({ timeout: SLOW })
+    expect(git('status', '--porcelain')).toBe('')
   })
 
   test('an earlier version is compared and restored', async () => {
