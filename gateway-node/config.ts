@@ -10,6 +10,7 @@
  * | `HQ_GATEWAY_SLUG`, `HQ_GATEWAY_LABEL` | host name | what it is called when it registers |
  * | `HQ_SYNC` | `websocket` | how it hears of changes: `websocket` (one connection for all tables), or over plain HTTP, through proxies that know nothing else, `long-poll` or `sse` |
  * | `HQ_TEMPLATES` | `templates/` of the project | folder of agent templates |
+ * | `HQ_GIT_REMOTE` | | address of a git repository that agents' branches are pushed to and fetched from (workspaces/remote.ts) |
  */
 import { constants } from 'node:fs'
 import { access, chmod, mkdir, stat, unlink, writeFile } from 'node:fs/promises'
