@@ -4,10 +4,13 @@
  * The recovery key is read from the file that `HQ_RECOVERY_KEY_FILE` names, from `HQ_RECOVERY_KEY`, or from the terminal (not shown): never from an argument, which every
  * user of a machine sees.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 import { BackupError } from '@hq/shared/backup/sealed-file.ts'
 import { ServerAway } from '../backup/blobs.ts'
 import { formatRecoveryKey, parseRecoveryKey, readRecoveryKey, recoveryKeyFile } from '../backup/recovery-key.ts'
@@ -17,9 +20,30 @@ import { WorkspaceError } from '../workspaces/contract.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-export const BACKUP_HELP = `hq backup key                 shows the recovery key of this machine's gateway. Keep it somewhere else: without it, no backup can be read
+export const BACKUP_HELP = `hq backup FILE                the whole workspace into one encrypted file (on the server's machine)
+hq restore FILE               and back, into an empty install
+hq backup key                 shows the recovery key of this machine's gateway. Keep it somewhere else: without it, no backup can be read
 hq gateway restore [FILE]     makes this machine the gateway that a backup is of: the newest at HQ_SERVER_URL, or FILE.
                               The key: HQ_RECOVERY_KEY_FILE, HQ_RECOVERY_KEY, or asked for`
+
+/**
+ * The whole workspace is the server's: its own program does it (`sync-server/backup/main.ts`, which `npm run backup` starts as well), with this terminal for the
+ * passphrase. The exit code is its own.
+ */
+export async function runWorkspace(
+  what: 'backup' | 'restore',
+  args: readonly string[],
+  env: Environment,
+): Promise<number> {
+  if (args.length !== 1 || args[0]?.startsWith('-')) {
+    console.error(BACKUP_HELP)
+    return 2
+  }
+  const program = fileURLToPath(new URL('../../sync-server/backup/main.ts', import.meta.url))
+  const child = spawn(process.execPath, [program, what, ...args], { stdio: 'inherit', env: { ...env } })
+  const [code] = (await once(child, 'exit')) as [number | null]
+  return code ?? 1
+}
 
 /** The exit code. What went wrong is on stderr. */
 export async function runBackup(args: readonly string[], env: Environment): Promise<number> {

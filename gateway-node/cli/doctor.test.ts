@@ -198,6 +198,13 @@ describe('hq audit', () => {
   })
 })
 
+test('hq backup FILE and hq restore FILE are the server’s own program: its words and its exit code', async () => {
+  const none = await hq(['backup', join(folder, 'x.hq')], { HQ_HOME: join(folder, 'no-hq') })
+  expect(none).toMatchObject({ code: 2, err: expect.stringContaining('There is no HQ in') })
+  expect((await hq(['restore', join(folder, 'missing')], { HQ_HOME: folder })).err).toContain('There is no file')
+  expect((await hq(['restore'])).err).toContain('hq restore FILE')
+})
+
 test('findings are sorted by weight, and the worst decides', () => {
   const of = (severity: Finding['severity']): Finding => ({ subject: severity, severity, says: 'x' })
   const all = [of('ok'), of('warning'), of('info'), of('problem')]

@@ -8,7 +8,7 @@ import { isAbsolute, relative, resolve } from 'node:path'
 import { text as readAll } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { audit } from './audit.ts'
-import { runBackup, runRestore } from './backup.ts'
+import { runBackup, runRestore, runWorkspace } from './backup.ts'
 import { type Answer, type Connection, call, findConnection, Unreachable } from './connection.ts'
 import { examine } from './doctor.ts'
 import { printFindings, worst } from './findings.ts'
@@ -43,6 +43,8 @@ const HELP = `hq: work on your tasks in HQ
   hq doctor                                     looks at this machine's gateway: what does not work, and what to do
   hq audit                                      risky settings of this machine's HQ, the worst first
   hq backup key                                 the recovery key of this machine's gateway
+  hq backup FILE, hq restore FILE               the whole workspace into one encrypted file, and back into an empty install
+                                                (on the server's machine)
   hq gateway restore [FILE]                     makes this machine the gateway that a backup is of
 
   --json    print the gateway's answer as JSON
@@ -211,7 +213,10 @@ async function main(argv: readonly string[]): Promise<number> {
     console.log(HELP)
     return values.help ? 0 : 2
   }
-  if (positionals[0] === 'backup') return runBackup(positionals.slice(1), process.env)
+  const [first, second] = positionals
+  if ((first === 'backup' && second !== 'key') || first === 'restore')
+    return runWorkspace(first, positionals.slice(1), process.env)
+  if (first === 'backup') return runBackup(positionals.slice(1), process.env)
   if (positionals[0] === 'gateway' && positionals[1] === 'restore') return runRestore(positionals.slice(2), process.env)
   const look = positionals[0] === 'doctor' ? examine : positionals[0] === 'audit' ? audit : undefined
   if (look) {
