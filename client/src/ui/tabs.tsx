@@ -1,5 +1,5 @@
 import { Tabs as Radix } from 'radix-ui'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { cx } from './cx.ts'
 
 export type Tab<V extends string> = { value: V; label: string; count?: number | undefined; icon?: ReactNode }
@@ -21,10 +21,22 @@ export type TabsProps<V extends string> = {
 /** Tabs. Arrow keys move; the row scrolls sideways when it must. */
 export function Tabs<V extends string>(props: TabsProps<V>) {
   const { label, value, onValueChange, tabs, look = 'line', trailing, children, className } = props
+  const list = useRef<HTMLDivElement>(null)
+  // Also of a page that opens with a tab that the row has no room for. Only the row scrolls, not the page.
+  useEffect(() => {
+    const row = list.current?.getBoundingClientRect()
+    const chosen = list.current
+      ?.querySelector(`[role=tab][id$="-trigger-${CSS.escape(value)}"]`)
+      ?.getBoundingClientRect()
+    if (!row || !chosen) return
+    const over = Math.max(0, chosen.right - row.right) || Math.min(0, chosen.left - row.left)
+    if (over !== 0) list.current?.scrollBy({ left: over })
+  }, [value])
   return (
     <Radix.Root value={value} onValueChange={(next) => onValueChange(next as V)} className={cx('min-w-0', className)}>
       <div className={cx('flex items-center gap-3', look === 'line' && 'border-b border-line')}>
         <Radix.List
+          ref={list}
           aria-label={label}
           className={cx(
             'flex min-w-0 overflow-x-auto [scrollbar-width:none]',

@@ -3,6 +3,7 @@ import type { Row } from '@hq/shared/schema/tables.ts'
 import { useRows } from '../../replica/hooks.ts'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { RelativeTime } from '../../ui/relative-time.tsx'
+import { auditSentence } from '../home/attention.ts'
 
 type Entry = Row<'audit_log'> & { readonly person_name: string | null; readonly agent_name: string | null }
 
@@ -21,12 +22,10 @@ export function AgentActivity({ agentId }: { agentId: string }) {
   return (
     <ul aria-label="Activity" className="divide-y divide-line border-y border-line">
       {rows.map((entry) => (
-        <li key={entry.id} className="flex min-h-9 min-w-0 flex-wrap items-center gap-x-3 gap-y-0.5 px-4 py-1.5">
+        <li key={entry.id} className="flex min-h-9 min-w-0 flex-wrap items-center gap-x-3 gap-y-0.5 px-2 py-1.5">
           <span className="min-w-0 flex-1 basis-60 [overflow-wrap:anywhere]">
             <span className="font-medium">{entry.person_name ?? entry.agent_name ?? 'HQ'}</span>{' '}
-            {entry.action.replaceAll('_', ' ')} {entry.entity_type.replaceAll('_', ' ')}
-            {entry.summary && <span className="text-text-2"> “{entry.summary}”</span>}
-            <span className="text-text-3"> {changedColumns(entry)}</span>
+            <span className="text-text-2">{whatWasDone(entry)}</span>
           </span>
           <RelativeTime at={entry.occurred_at} className="text-xs text-text-3" />
         </li>
@@ -35,9 +34,12 @@ export function AgentActivity({ agentId }: { agentId: string }) {
   )
 }
 
-const changedColumns = ({ action, changes }: Entry): string =>
-  action === 'updated'
-    ? Object.keys(changes)
-        .map((name) => name.replaceAll('_', ' '))
-        .join(', ')
-    : ''
+/** "changed the agent “Wanda” (model, thinking)", "moved the task “Brief” (to done)". */
+function whatWasDone(entry: Entry): string {
+  const { action, changes } = entry
+  const status = changes['status']
+  if (action === 'status_changed' && Array.isArray(status))
+    return `${auditSentence(entry)} (to ${String(status[1]).replaceAll('_', ' ')})`
+  const columns = action === 'updated' ? Object.keys(changes).map((name) => name.replaceAll('_', ' ')) : []
+  return auditSentence(entry) + (columns.length > 0 ? ` (${columns.join(', ')})` : '')
+}

@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)('the page of an agent', () => {
       ['Secrets', 'No secret yet'],
       ['Runs', 'Written by the demo model'],
       ['Permissions', 'Run commands'],
-      ['Activity', 'created'],
+      ['Activity', 'created the agent “Wanda”'],
       ['Commands', 'Done'],
     ] as const) {
       await page.keyboard.press('ArrowRight')
@@ -106,6 +106,21 @@ describe.skipIf(!hasChromium)('the page of an agent', () => {
       (await readFile(soul(), 'utf8')).includes('Bold, exact and kind.'),
     )
     await part.getByText('A change was not saved').waitFor({ state: 'hidden' })
+  })
+
+  test('a phone that opens the last tab shows which one that is', async () => {
+    const { page } = device
+    await page.setViewportSize({ width: 390, height: 844 })
+    await page.goto(`${system.server.url}/agents/wanda?tab=commands`)
+    const tab = page.getByRole('tab', { name: 'Commands', selected: true })
+    await tab.waitFor()
+    await expect
+      .poll(async () => {
+        const box = await tab.boundingBox()
+        return box !== null && box.x >= 0 && box.x + box.width <= 390
+      })
+      .toBe(true)
+    await page.setViewportSize({ width: 1440, height: 900 })
   })
 
   test('what it thinks with is chosen in place', async () => {

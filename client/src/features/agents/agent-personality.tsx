@@ -13,13 +13,13 @@ import { type FileRow, fileView, PERSONALITY, type WriteRow } from './personalit
 
 const FILE =
   'select id, path, sha, content, updated_at from agent_files where agent_id = $1 and path = $2 and deleted_at is null limit 1'
-const LAST = `select id, status, payload, error_message, result, created_at from agent_commands
+const LAST = `select id, status, payload, error_message, result, completed_at from agent_commands
   where agent_id = $1 and action = 'file_write' and payload ->> 'path' = $2 and deleted_at is null
   order by created_at desc, id desc limit 1`
 
 export function AgentPersonality({ agent }: { agent: AgentRow }) {
   return (
-    <div className="grid max-w-[78ch] grid-cols-1 gap-8 px-4">
+    <div className="grid max-w-[78ch] grid-cols-1 gap-8">
       {PERSONALITY.map((part) => (
         <Part key={part.path} agent={agent} {...part} />
       ))}

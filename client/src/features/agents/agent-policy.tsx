@@ -6,7 +6,7 @@ import type { AgentRow } from './agent-query.ts'
 export function AgentPolicy({ agent }: { agent: AgentRow }) {
   const { isAdmin } = useSession()
   return (
-    <div className="grid max-w-[560px] grid-cols-1 gap-4 px-4">
+    <div className="grid max-w-[560px] grid-cols-1 gap-4">
       <p className="text-text-2">
         {isAdmin
           ? 'What is to be asked first waits in Approvals until a person answers. It counts from the next use of a tool on.'

@@ -1,7 +1,7 @@
 /**
  * The two files that say who an agent is, and what is on its way to them. Pure.
  *
- *  P1 While a change waits or is being made, its text is what is shown; then the file is, which the gateway writes before it says done.
+ *  P1 While a change waits or is being made, its text is what is shown; then the file is, as soon as the mirror is of that time.
  *  P2 A change that failed keeps its text, so that it can be gone on with from there, upon what is in the file now: the mirror's, or what the gateway met.
  */
 import type { Row } from '@hq/shared/schema/tables.ts'
@@ -14,7 +14,7 @@ export const PERSONALITY = [
 export type FileRow = Pick<Row<'agent_files'>, 'id' | 'path' | 'sha' | 'content' | 'updated_at'>
 export type WriteRow = Pick<
   Row<'agent_commands'>,
-  'id' | 'status' | 'payload' | 'error_message' | 'result' | 'created_at'
+  'id' | 'status' | 'payload' | 'error_message' | 'result' | 'completed_at'
 >
 
 export interface FileView {
@@ -43,7 +43,14 @@ export function fileView(file: FileRow | undefined, last: WriteRow | undefined):
   const text = last?.payload['text']
   if (!last || typeof text !== 'string') return there
   if (LIVE.has(last.status)) return { ...there, text, state: 'waiting' }
-  if (last.status === 'done' || last.status === 'cancelled') return there
+  // The mirror's row and the command's come each by itself.
+  const isLater =
+    file !== undefined && last.completed_at !== null && Date.parse(file.updated_at) > Date.parse(last.completed_at)
+  if (last.status === 'done') {
+    const behind = !isLater && last.result?.['sha'] !== there.sha && last.payload['sha'] === there.sha
+    return behind ? { ...there, text, state: 'waiting' } : there
+  }
+  if (last.status === 'cancelled') return there
   const failed = {
     ...there,
     state: 'failed',
@@ -52,7 +59,7 @@ export function fileView(file: FileRow | undefined, last: WriteRow | undefined):
   } as const
   // What the agent has changed and not yet committed is not in the mirror; its gateway saw it.
   const conflict = conflictOf(last)
-  return conflict && last.payload['sha'] === there.sha ? { ...failed, ...conflict } : failed
+  return conflict && !isLater ? { ...failed, ...conflict } : failed
 }
 
 function conflictOf({ result }: WriteRow): Pick<FileView, 'text' | 'sha'> | undefined {
