@@ -116,9 +116,23 @@ test('no command is lost, none is run twice, the repositories are whole', {
          union all select i.id, i.event_type, i.status, i.gateway_id, a.gate, a.gate_detail from agent_inbox_items i join agents a on a.id = i.agent_id
          where i.status in ('pending', 'leased', 'failed')`,
     )
+  /** A command whose process ended in each of its tries is put aside, and says that it can be sent anew: a person does. */
+  const anew = new Set<string>()
+  const sendAnew = async (): Promise<void> => {
+    for (const { id, tenant_id, gateway_id, agent_id, action } of await system.rows(
+      "select * from agent_commands where status = 'dead_letter'",
+    )) {
+      if (anew.has(String(id))) continue
+      const command = newId()
+      await writer.apply([insert('agent_commands', { tenant_id, gateway_id, agent_id, action }, command)])
+      anew.add(String(id))
+      commands.push(command)
+    }
+  }
   await system.when(
     'everything has come to an end',
     async () => {
+      await sendAnew()
       const left = await open()
       if (left.length === 0) return true
       // Rests after a failed try are minutes long.
