@@ -40,8 +40,14 @@ export default defineConfig({
             '{shared,sync-server,gateway-node,client}/**/*.browser.test.ts',
             'tests/**/*.test.ts',
           ],
-          // The containers have a run of their own: vitest.docker.config.ts.
-          exclude: ['**/node_modules/**', 'tests/docker.test.ts', 'tests/containers.test.ts', ...SLOW],
+          // Containers and OpenClaw have runs of their own: vitest.docker.config.ts, vitest.openclaw.config.ts.
+          exclude: [
+            '**/node_modules/**',
+            'tests/docker.test.ts',
+            'tests/containers.test.ts',
+            'tests/openclaw.test.ts',
+            ...SLOW,
+          ],
           retry,
           testTimeout: 180_000,
           hookTimeout: 180_000,
