@@ -18,6 +18,7 @@ import { type Gateway, type Row, type System, startSystem } from './support/syst
 
 const KEY = 'sk-loopback-3f9a1c7e5b2d8406'
 const installed = process.env['HQ_TEST_OPENCLAW']
+const NPM = /^(?:HOME|npm_config_.*|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|SSL_CERT_DIR)$/i
 const HQ = fileURLToPath(new URL('../gateway-node/cli/hq.ts', import.meta.url))
 
 let system: System
@@ -34,6 +35,10 @@ beforeAll(async () => {
       HQ_MODEL_API_KEY: KEY,
       HQ_MODEL: 'm-1',
       HQ_AGENT_EXEC: 'on',
+      // As for people: npm finds its registry by its own settings.
+      ...Object.fromEntries(
+        Object.entries(process.env).flatMap(([name, value]) => (NPM.test(name) && value ? [[name, value]] : [])),
+      ),
       ...(installed ? { HQ_OPENCLAW_FOLDER: installed } : {}),
     },
   })
@@ -210,6 +215,9 @@ test('a task is worked on with HQ’s tools and OpenClaw’s own: log, usage, fi
   for (const words of ['You work in HQ', 'IDENTITY.md', 'A task was assigned to you']) expect(first).toContain(words)
 })
 
+/** What the person saw: the gateway's clock may be ahead of theirs. */
+const UNANSWERED = { status: 'pending', decided_by: null, decided_at: null, note: null }
+
 const eventsOf = (run: Row): Promise<{ kind: string; data: Row }[]> =>
   rows('select kind, data from agent_run_events where run_id = $1 order by seq', [run['id']])
 
@@ -256,17 +264,12 @@ test('a shell only when a person allows it; a refusal is an answer; no token and
     )
     expect(asked).toMatchObject({ kind: 'exec', subject: 'exec', task_id: task, detail: { command: words } })
     await system.writer().apply([
-      update(
-        'approvals',
-        String(asked['id']),
-        { status: 'pending' },
-        {
-          status,
-          decided_by: system.owner.principal.person_id,
-          decided_at: new Date().toISOString(),
-          note: 'Because.',
-        },
-      ),
+      update('approvals', String(asked['id']), UNANSWERED, {
+        status,
+        decided_by: system.owner.principal.person_id,
+        decided_at: new Date().toISOString(),
+        note: 'Because.',
+      }),
     ])
   }
   await answer('env; pwd', 'allowed')
@@ -392,12 +395,11 @@ test('a device that wants to pair is a question in the browser; allowed there, i
   await system
     .writer()
     .apply([
-      update(
-        'approvals',
-        String(asked['id']),
-        { status: 'pending' },
-        { status: 'allowed', decided_by: system.owner.principal.person_id, decided_at: new Date().toISOString() },
-      ),
+      update('approvals', String(asked['id']), UNANSWERED, {
+        status: 'allowed',
+        decided_by: system.owner.principal.person_id,
+        decided_at: new Date().toISOString(),
+      }),
     ])
   await when('the answer is taken', 'select id from approvals where id = $1 and applied_at is not null', [asked['id']])
   await system.when('OpenClaw has paired it', async () => device.paired())

@@ -256,6 +256,16 @@ describe('rights', () => {
       )
     expect(gateway.results.map(({ code, outcome }) => code ?? outcome)).toEqual(['forbidden', 'forbidden', 'applied'])
     const agent = await agentOn(gatewayA)
+    const made = (tool_policy: Record<string, unknown>) => [
+      insert('agents', {
+        gateway_id: gatewayA.principal.gateway_id,
+        name: 'New',
+        slug: `new-${randomUUID().slice(0, 8)}`,
+        tool_policy,
+      }),
+    ]
+    const makes = await workspace.writer(member).push(made({}), made({ default: 'allow' }))
+    expect(makes.results.map(({ code, outcome }) => code ?? outcome)).toEqual(['applied', 'forbidden'])
     const policy = [update('agents', agent, { tool_policy: {} }, { tool_policy: { default: 'allow' } })]
     expect((await workspace.writer(gatewayA).push(policy)).results[0]).toMatchObject({ code: 'forbidden' })
     expect((await workspace.writer(member).push(policy)).results[0]).toMatchObject({ code: 'forbidden' })

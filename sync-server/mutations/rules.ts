@@ -97,8 +97,9 @@ function agentRule({ before, after, changed, principal, store }: RuleInput): Ref
   } else if (principal.kind === 'gateway' && touches(changed, 'tool_policy')) {
     return forbidden('What an agent may use is set by people.')
   }
-  if (touches(changed, 'tool_policy') && !isAdmin(principal))
-    return forbidden('What an agent may use without asking is set by admins.')
+  // A new agent's row has all its columns: without a word about tools it is like any other.
+  const policy = before ? touches(changed, 'tool_policy') : !isEmpty(changed['tool_policy'])
+  if (policy && !isAdmin(principal)) return forbidden('What an agent may use without asking is set by admins.')
   if (before && touches(changed, 'gateway_id')) {
     const to = store.get('gateways', String(changed['gateway_id']))
     if (!to || to['deleted_at']) return invalid('That gateway was retired or is none. Choose another one.')
@@ -115,6 +116,9 @@ function agentRule({ before, after, changed, principal, store }: RuleInput): Ref
   }
   return undefined
 }
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0)
 
 /** Commands that reach beyond the agents' folders. */
 const ON_THE_MACHINE: ReadonlySet<string> = new Set(['run_shell', 'install_runtime', 'container_action', 'restore'])
@@ -289,7 +293,8 @@ function connectionRule({ before, after, changed, principal }: RuleInput): Refus
 function approvalRule({ before, after, changed, principal }: RuleInput): Refusal | undefined {
   if (!before) {
     if (principal.kind === 'person') return forbidden('Approvals are asked for by gateways.')
-    return after['status'] === 'pending' ? undefined : forbidden('An approval begins as a question.')
+    const open = after['status'] === 'pending' && isEmpty(after['decided_by']) && isEmpty(after['decided_at'])
+    return open ? undefined : forbidden('An approval begins as a question.')
   }
   const answer = ['decided_by', 'decided_at', 'note'].some((column) => touches(changed, column))
   if (principal.kind === 'gateway') {

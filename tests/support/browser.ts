@@ -384,7 +384,8 @@ export const drained = (page: Page, ms = 30_000): Promise<unknown> =>
     'everything is sent',
     async () => {
       const now = await statusOf(page)
-      return now?.status.connection === 'online' && now.status.pending === 0
+      if (now?.status.connection === 'online' && now.status.pending === 0) return true
+      throw new Error(JSON.stringify(now))
     },
     ms,
   )

@@ -98,34 +98,13 @@ export async function install(where: Where, tell: (text: string) => void, signal
   }
 }
 
+/** Of the gateway's environment only what npm needs to find its registry: the rest may hold keys. */
+const FOR_NPM = /^(?:PATH|HOME|npm_config_.*|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR))$/i
+
 async function npm(words: string[], cwd: string, tell: (text: string) => void, signal: AbortSignal): Promise<void> {
-  const {
-    PATH,
-    HOME,
-    npm_config_registry,
-    HTTP_PROXY,
-    HTTPS_PROXY,
-    NO_PROXY,
-    http_proxy,
-    https_proxy,
-    no_proxy,
-    NODE_EXTRA_CA_CERTS,
-  } = process.env
   const child = spawn('npm', words, {
     cwd,
-    // Of the gateway's environment only what npm needs: it may hold keys.
-    env: {
-      PATH,
-      HOME,
-      npm_config_registry,
-      HTTP_PROXY,
-      HTTPS_PROXY,
-      NO_PROXY,
-      http_proxy,
-      https_proxy,
-      no_proxy,
-      NODE_EXTRA_CA_CERTS,
-    },
+    env: Object.fromEntries(Object.entries(process.env).filter(([name]) => FOR_NPM.test(name))),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })
