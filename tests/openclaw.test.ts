@@ -392,15 +392,13 @@ test('a device that wants to pair is a question in the browser; allowed there, i
     gateway_id: gateway.id,
     detail: { commands: ['system.notify'], caps: ['canvas'] },
   })
-  await system
-    .writer()
-    .apply([
-      update('approvals', String(asked['id']), UNANSWERED, {
-        status: 'allowed',
-        decided_by: system.owner.principal.person_id,
-        decided_at: new Date().toISOString(),
-      }),
-    ])
+  await system.writer().apply([
+    update('approvals', String(asked['id']), UNANSWERED, {
+      status: 'allowed',
+      decided_by: system.owner.principal.person_id,
+      decided_at: new Date().toISOString(),
+    }),
+  ])
   await when('the answer is taken', 'select id from approvals where id = $1 and applied_at is not null', [asked['id']])
   await system.when('OpenClaw has paired it', async () => device.paired())
 })
