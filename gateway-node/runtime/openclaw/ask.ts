@@ -41,7 +41,10 @@ export async function askOpenClaw(request: TurnRequest): Promise<RunOutcome> {
   try {
     const ended = answerOf(request, given.signal)
     const first = await Promise.race([ended, turn.onStop.then((): 'stop' => 'stop')])
-    if (first !== 'stop' && !turn.stopped()) return outcomeOf(turn, first)
+    if (first !== 'stop' && !turn.stopped()) {
+      await turn.settleUsage(first.result?.meta?.agentMeta?.usage ?? {})
+      return outcomeOf(turn, first)
+    }
     const stopped = turn.stopped()
     if (first === 'stop' && stopped?.code !== 'crashed') {
       await socket.request('chat.abort', { sessionKey, runId }, { timeoutMs: ABORT_MS }).catch(() => undefined) // it may be over already, or the connection is: the gates stay shut

@@ -62,6 +62,19 @@ export const runResultSchema = z.looseObject({
           aborted: z.boolean().optional(),
           stopReason: z.string().optional(),
           error: z.unknown().optional(),
+          /** Of all model calls of the run. */
+          agentMeta: z
+            .looseObject({
+              usage: z
+                .looseObject({
+                  input: z.number().optional(),
+                  output: z.number().optional(),
+                  cacheRead: z.number().optional(),
+                  cacheWrite: z.number().optional(),
+                })
+                .optional(),
+            })
+            .optional(),
         })
         .optional(),
     })

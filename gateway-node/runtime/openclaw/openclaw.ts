@@ -53,6 +53,8 @@ export function createOpenClaw(context: GatewayContext, options: OpenClawOptions
   const configFile = join(folder, 'openclaw.json')
   const bridge: Bridge = createBridge(log)
   const live = new Map<string, { readonly turn: Turn; readonly runId: string }>()
+  /** Runs that OpenClaw works on. */
+  const asked = new Set<Turn>()
   let socket: OpenClawSocket | undefined
   let socketPort: number | undefined
   let pairing: Pairing | undefined
@@ -73,7 +75,7 @@ export function createOpenClaw(context: GatewayContext, options: OpenClawOptions
     prepare,
     onProblem: (message) => (message ? problems.report('openclaw', message) : problems.clear('openclaw')),
     onExit: (words) => {
-      for (const { turn } of live.values()) turn.stop({ code: 'crashed', message: words })
+      for (const turn of asked) turn.stop({ code: 'crashed', message: words })
     },
   })
 
@@ -155,7 +157,9 @@ export function createOpenClaw(context: GatewayContext, options: OpenClawOptions
       signal.throwIfAborted()
       if (model.model) extraModels.add(model.model)
       if (supervisor.state() === 'ready' && keyInProcess !== fingerprint(model)) {
-        await Promise.all([...live.values()].map(({ turn }) => turn.ended))
+        // Not those that wait here themselves.
+        await Promise.all([...asked].map((turn) => turn.ended))
+        signal.throwIfAborted()
         await supervisor.restart()
       }
       const base = await usableModel(null)
@@ -265,6 +269,7 @@ export function createOpenClaw(context: GatewayContext, options: OpenClawOptions
     bridge.add(sessionKey, turn)
     try {
       const connection = await ensure(input.agent.slug, model, signal)
+      asked.add(turn)
       return await askOpenClaw({
         socket: connection,
         turn,
@@ -284,6 +289,7 @@ export function createOpenClaw(context: GatewayContext, options: OpenClawOptions
       return { ...none, status: 'failed', error: { code, message } }
     } finally {
       turn.end()
+      asked.delete(turn)
       bridge.remove(sessionKey)
       live.delete(sessionKey)
     }

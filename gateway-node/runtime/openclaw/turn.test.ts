@@ -129,6 +129,21 @@ test('usage is told in order, what came from a cache is part of the input (N4)',
   expect(told[0]?.costUsd).toBeCloseTo((70 + 30 * 0.1 + 20 * 10) / 1e6, 8)
 })
 
+test('a report that comes after the end is waited for, one that never comes is made up for, none is counted twice', async () => {
+  const late = begin()
+  const settled = late.turn.settleUsage({ input: 10, output: 5 })
+  await late.turn.usage({ input: 10, output: 5 })
+  await settled
+  expect(late.told).toHaveLength(1)
+  const lost = begin()
+  await lost.turn.usage({ input: 10, output: 5 })
+  await lost.turn.settleUsage({ input: 30, output: 9, cacheRead: 2 })
+  expect(lost.told.map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])).toEqual([
+    [10, 5],
+    [22, 4],
+  ])
+})
+
 test('the log: text by rounds, each call and each result once (N4)', () => {
   const { turn, events } = begin()
   turn.event(event('lifecycle', { phase: 'model', provider: 'hq' }))

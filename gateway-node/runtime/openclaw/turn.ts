@@ -15,6 +15,10 @@ import type { AgentEvent } from './frames.ts'
 /** HQ's tools have this before their names in OpenClaw. */
 export const TOOL_PREFIX = 'hq_'
 
+/** ms that the last report may come after the end of its run, and how often is looked. */
+const LATE_MS = 3_000
+const LATE_TRIES = 60
+
 export interface TurnOptions {
   readonly hooks: RunHooks
   readonly caps: Caps
@@ -48,6 +52,8 @@ export interface Turn {
   brake(tool: string, input: unknown, call: string | null): Promise<string | undefined>
   tool(name: string, input: unknown): Promise<ToolOutput>
   usage(report: UsageReport): Promise<void>
+  /** After the run: what OpenClaw counted in all. Waits a moment for reports on their way, then accounts for what never came. */
+  settleUsage(total: UsageReport): Promise<void>
   event(event: AgentEvent): void
   stop(reason: Stopped): void
   stopped(): Stopped | undefined
@@ -83,6 +89,7 @@ export function createTurn({ hooks, caps, provider, model, prices, system, now, 
   let calls = 0
   let toolCalls = 0
   let tokens = 0
+  const told = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
   let text = ''
   let spoken = 0
   /** Usage is reported once at a time, in order. */
@@ -127,6 +134,30 @@ export function createTurn({ hooks, caps, provider, model, prices, system, now, 
     } finally {
       deadline += now() - from
     }
+  }
+
+  function usage({ input = 0, output = 0, cacheRead = 0, cacheWrite = 0 }: UsageReport): Promise<void> {
+    // OpenClaw counts what came from a cache apart from `input`; HQ's `input` is all of it.
+    const all = input + cacheRead + cacheWrite
+    told.input += input
+    told.output += output
+    told.cacheRead += cacheRead
+    told.cacheWrite += cacheWrite
+    const turn = ++calls
+    tokens += all + output
+    telling = telling.then(() =>
+      hooks.onUsage({
+        turn,
+        provider,
+        model,
+        inputTokens: all,
+        outputTokens: output,
+        cacheRead,
+        cacheWrite,
+        costUsd: costOf(model, { input: all, output, cacheRead, cacheWrite }, prices),
+      }),
+    )
+    return telling
   }
 
   return {
@@ -174,24 +205,20 @@ export function createTurn({ hooks, caps, provider, model, prices, system, now, 
       }
     },
 
-    usage({ input = 0, output = 0, cacheRead = 0, cacheWrite = 0 }) {
-      // OpenClaw counts what came from a cache apart from `input`; HQ's `input` is all of it.
-      const all = input + cacheRead + cacheWrite
-      const turn = ++calls
-      tokens += all + output
-      telling = telling.then(() =>
-        hooks.onUsage({
-          turn,
-          provider,
-          model,
-          inputTokens: all,
-          outputTokens: output,
-          cacheRead,
-          cacheWrite,
-          costUsd: costOf(model, { input: all, output, cacheRead, cacheWrite }, prices),
-        }),
-      )
-      return telling
+    usage,
+
+    async settleUsage({ input = 0, output = 0, cacheRead = 0, cacheWrite = 0 }) {
+      const missing = (): boolean => told.output < output || told.input < input
+      for (let n = 0; n < LATE_TRIES && missing(); n++)
+        await new Promise((resolve) => setTimeout(resolve, LATE_MS / LATE_TRIES))
+      if (missing())
+        await usage({
+          input: Math.max(0, input - told.input),
+          output: Math.max(0, output - told.output),
+          cacheRead: Math.max(0, cacheRead - told.cacheRead),
+          cacheWrite: Math.max(0, cacheWrite - told.cacheWrite),
+        })
+      await telling
     },
 
     event({ stream, data }) {
