@@ -8,14 +8,12 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { addConnection } from '@hq/client/src/features/models/connection.ts'
 import { type Loopback, type Reply, startLoopback } from '@hq/gateway-node/runtime/builtin/loopback-provider.ts'
 import { OPENCLAW_VERSION } from '@hq/gateway-node/runtime/openclaw/install.ts'
 import { newId } from '@hq/sync-server/database/ids.ts'
 import { insert, update } from '@hq/sync-server/testing/workspace.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { connectNode } from './support/openclaw-node.ts'
-import { openLive } from './support/replica.ts'
 import { type Gateway, type Row, type System, startSystem } from './support/system.ts'
 
 const KEY = 'sk-loopback-3f9a1c7e5b2d8406'
@@ -380,44 +378,6 @@ test('a provider that refuses the key is told plainly', async () => {
   expect(run['error_message']).toMatch(/401|key/i)
   expect(String(run['error_message'])).not.toContain(KEY)
   await system.writer().apply([update('tasks', task, { status: 'in_progress' }, { status: 'cancelled' })])
-})
-
-test('another key of the provider: the next run has it', async () => {
-  const person = await openLive(system.server.url, system.owner)
-  onTestFinished(() => person.close())
-  const [row] = await person.rows<{ public_key: string }>('select public_key from gateways where id = $1', [gateway.id])
-  const before = pidOf()
-  const ids = { connection: newId(), secret: newId(), sealed: newId() }
-  const place = {
-    tenantId: system.tenantId,
-    gatewayId: gateway.id,
-    publicKey: row?.public_key ?? '',
-    personId: system.owner.principal.person_id,
-  }
-  const input = {
-    provider: 'openai',
-    label: 'Mine',
-    baseUrl: provider.url,
-    model: 'm-2',
-    key: 'sk-another-8c1d',
-  } as const
-  await person.replica.writeAll(await addConnection(input, place, ids))
-  await when('it was tried', `select id from model_connections where id = $1 and status = 'ok'`, [ids.connection])
-  const task = newId()
-  provider.script((body) =>
-    (body['messages'] as { role: string }[]).at(-1)?.role === 'tool'
-      ? { text: 'Done.' }
-      : { calls: [{ name: 'hq_complete', input: { task_id: task } }] },
-  )
-  const asked = provider.requests.length
-  await assign(writer, 'With another key', {}, task)
-  expect(await runOf(task, 'done', 200_000)).toMatchObject({ model: 'm-2' })
-  expect(await rows('select status, error_message from agent_runs where task_id = $1', [task])).toEqual([
-    { status: 'done', error_message: null },
-  ])
-  expect(pidOf()).not.toBe(before)
-  const keys = provider.requests.slice(asked).map(({ headers }) => headers.authorization)
-  expect(new Set(keys)).toEqual(new Set(['Bearer sk-another-8c1d']))
 })
 
 test('a device that wants to pair is a question in the browser; allowed there, it is paired', async () => {

@@ -156,8 +156,10 @@ test('no command is lost, none is run twice, the repositories are whole', {
   for (const { action, status, attempt_count, max_attempts, error_message } of ended) {
     fates[`${action} ${status}`] = (fates[`${action} ${status}`] ?? 0) + 1
     expect(attempt_count).toBeLessThanOrEqual(max_attempts)
-    // One that was interrupted in each of its tries is put aside, and says so.
-    if (status !== 'done') expect([status, error_message !== null]).toEqual(['dead_letter', true])
+    // One that was interrupted in each of its tries is put aside; one for an agent that was removed meanwhile is not run. Both say so.
+    if (status === 'done') continue
+    expect(['dead_letter', 'failed', 'cancelled']).toContain(status)
+    expect(error_message).not.toBeNull()
   }
   expect(fates['provision done']).toBeGreaterThan(0)
   expect(fates['list_models done']).toBeGreaterThan(0)
