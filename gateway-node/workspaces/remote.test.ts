@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { createTestGateway } from '../testing/context.ts'
 import { profile } from '../testing/templates.ts'
 import { agentAuthor } from './contract.ts'
@@ -83,6 +85,38 @@ it('keeps a credential out of argv and of what git says, and hands it over in th
   expect(await readFile(seen, 'utf8')).toContain('https://git.example/x.git')
   expect(await readFile(seen, 'utf8')).not.toContain('SECRET')
   expect(await readFile(`${seen}.env`, 'utf8')).toBe('env:bot:TOP/SECRET\n')
+})
+
+/** A web server that wants a password, or leads elsewhere; whatever it was given as one. */
+async function host(elsewhere?: () => string) {
+  const given: (string | null)[] = []
+  const server = createServer((request, response) => {
+    const basic = /^Basic (.+)$/.exec(request.headers.authorization ?? '')?.[1]
+    given.push(basic ? Buffer.from(basic, 'base64').toString() : null)
+    if (elsewhere) response.writeHead(302, { location: elsewhere() + (request.url ?? '') }).end()
+    else response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close().closeAllConnections())
+  return { given, port: (server.address() as AddressInfo).port }
+}
+
+it('the credential goes to the named host as it is, and not to where that host leads (real git, real HTTP)', async () => {
+  const { gateway } = await setUp()
+  const ask = async (port: number): Promise<void> => {
+    const url = `http://bot:TOP%5Cn%25s%20SECRET@127.0.0.1:${port}/x.git`
+    const mirror = createRemoteMirror({ ...gateway.context, env: { HQ_GIT_REMOTE: url } })
+    // Nobody is let in here: what counts is what was said.
+    await mirror?.round().catch(() => undefined)
+  }
+  const own = await host()
+  await ask(own.port)
+  expect(own.given).toContain('bot:TOP\\n%s SECRET')
+  const other = await host()
+  const leading = await host(() => `http://localhost:${other.port}`)
+  await ask(leading.port)
+  expect(other.given.length).toBeGreaterThan(0)
+  expect(other.given.filter((said) => said?.includes('SECRET'))).toEqual([])
 })
 
 it.each([

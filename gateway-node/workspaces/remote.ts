@@ -66,8 +66,11 @@ export function createRemoteMirror(
   }
   const ways = ['https', 'http', 'ssh', 'file'].flatMap((name) => ['-c', `protocol.${name}.allow=always`])
   // The variables are read by the shell that git starts for this: argv has only their names.
-  const helper = '!f() { echo "username=$HQ_REMOTE_USERNAME"; echo "password=$HQ_REMOTE_PASSWORD"; }; f'
-  const credentials = username || password ? ['-c', 'credential.helper=', '-c', `credential.helper=${helper}`] : []
+  // `printf`, because some shells' `echo` takes a backslash for the beginning of something else.
+  const helper = `!f() { printf 'username=%s\\npassword=%s\\n' "$HQ_REMOTE_USERNAME" "$HQ_REMOTE_PASSWORD"; }; f`
+  // For this host alone: git follows redirects, and would hand the credential to wherever they lead.
+  const credentials =
+    username || password ? ['-c', 'credential.helper=', '-c', `credential.${new URL(url).origin}.helper=${helper}`] : []
   const remotely = (...args: string[]): Promise<string> => git.run([...ways, ...credentials, ...args], options)
 
   async function refs(prefix: string): Promise<Map<string, string>> {
