@@ -492,6 +492,30 @@ describe('failures', () => {
     await becomes(id, 'done')
   })
 
+  test.each([
+    ['a person’s device is ahead', 600_000, 0],
+    ['this gateway’s clock was put back after a person had acted', 0, -600_000],
+  ])('%s: failures count, and the agent rests and gives up (A1)', async (_, aheadMs, backMs) => {
+    const agent = await gateway.agent('Ann')
+    const task = await gateway.task('T', agent)
+    const { replica } = gateway
+    const runtime = failing('unauthorized')
+    const dispatcher = await begin(runtime)
+    await gateway.item(agent, task, { created_at: new Date(gateway.context.now() + aheadMs).toISOString() })
+    await until('it has failed', async () => (await gateOf(agent)) === 'cooldown')
+    gateway.advance(backMs)
+    await replica.write((tx) =>
+      tx.query(`update agent_runs set started_at = started_at + a.back, ended_at = ended_at + a.back from (select make_interval(secs => $1::float8 / 1000) as back) a`, [backMs]),
+    )
+    for (let n = 0; n < 6; n++) {
+      await dispatcher.pass()
+      await Promise.all(dispatcher.live().map((run) => run.ended))
+    }
+    expect(runtime.woken.length).toBeLessThanOrEqual(2)
+    await passUntil(dispatcher, 'it is stalled', async () => (await gateOf(agent)) === 'stalled')
+    expect(runtime.woken.length).toBeLessThanOrEqual(7)
+  })
+
   test('an unreachable provider never makes it give up (G5)', async () => {
     const agent = await gateway.agent('Ann')
     const id = await gateway.item(agent, await gateway.task('T', agent))

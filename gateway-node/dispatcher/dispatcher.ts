@@ -291,7 +291,7 @@ export function createDispatcher(context: GatewayContext, options: DispatcherOpt
       working: run && { title: asking.has(run.id) ? `${run.title}, and waits for a person’s answer` : run.title },
       runsAtOnce: [...live.keys()].filter((id) => !asking.has(id)).length,
       maxRunsAtOnce,
-      failures: countFailures(rows.ended.get(agent.id) ?? [], people.actedAt(rows, agent.id)),
+      failures: countFailures(rows.ended.get(agent.id) ?? [], people.actedAt(rows, agent.id, now())),
       foreignLeaseUntil:
         foreign.length === 0 ? undefined : Math.max(...foreign.map((item) => Date.parse(item.leased_until ?? ''))),
       budget: { ...money, state: budgetState(money.limits, money.usage), monthEnd: rows.month.end },

@@ -3,6 +3,9 @@
  *
  * Commands and work are rows with a time. The rest is noticed by comparing an agent with how the last pass saw it, and remembered in
  * `<home>/dispatcher.json`; when that file is lost or broken, an agent merely stays stalled until somebody acts once more.
+ *
+ *  A1 Nobody has acted in the future: a time ahead of this gateway's clock (a device that is ahead, a clock that was put back) counts as the moment at which it was
+ *     first seen. Otherwise failures would not count until then, and a failing agent would neither rest nor give up.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -15,7 +18,7 @@ export interface People {
   /** Compares with the last snapshot, and remembers what people did since. */
   notice(rows: Snapshot, now: number): Promise<void>
   /** When a person last acted on the agent, in milliseconds since 1970; 0: never. */
-  actedAt(rows: Snapshot, agentId: string): number
+  actedAt(rows: Snapshot, agentId: string, now: number): number
 }
 
 interface Seen {
@@ -28,6 +31,8 @@ interface Seen {
 export function createPeople(file: string, onProblem: (message: string) => void): People {
   let acted = new Map<string, number>()
   const seen = new Map<string, Seen>()
+  /** By agent: a time of its rows that was ahead when it was first seen (A1). */
+  const ahead = new Map<string, number>()
 
   return {
     async load() {
@@ -51,6 +56,13 @@ export function createPeople(file: string, onProblem: (message: string) => void)
           items: new Set(items.map((item) => item.id)),
         }
         seen.set(agent.id, after)
+        const asked = rows.asked.get(agent.id) ?? 0
+        const isAhead = asked > now && ahead.get(agent.id) !== asked
+        if (isAhead) ahead.set(agent.id, asked)
+        if (isAhead || (acted.get(agent.id) ?? 0) > now) {
+          acted.set(agent.id, now)
+          changed = true
+        }
         if (!before) continue
         const resumed = before.paused && !after.paused
         const other = before.model !== after.model || before.runtime !== after.runtime
@@ -63,7 +75,10 @@ export function createPeople(file: string, onProblem: (message: string) => void)
       await rename(`${file}.new`, file)
     },
 
-    actedAt: (rows, agentId) => Math.max(acted.get(agentId) ?? 0, rows.asked.get(agentId) ?? 0),
+    actedAt(rows, agentId, now) {
+      const asked = rows.asked.get(agentId) ?? 0
+      return Math.max(acted.get(agentId) ?? 0, asked > now || asked === ahead.get(agentId) ? 0 : asked)
+    },
   }
 }
 

@@ -19,7 +19,7 @@ interface News {
   readonly body: string
 }
 
-export function createPublisher({ replica, tenantId }: Pick<GatewayContext, 'replica' | 'tenantId'>): Publish {
+export function createPublisher({ replica, tenantId, now }: Pick<GatewayContext, 'replica' | 'tenantId' | 'now'>): Publish {
   /** Keys of what this process has told already, to spare the database the question. */
   const told = new Set<string>()
 
@@ -39,7 +39,8 @@ export function createPublisher({ replica, tenantId }: Pick<GatewayContext, 'rep
       if (!verdict) continue
       const set = columnsOf(agent, verdict)
       if (!isSame(agent, set)) gates.push({ agent, set })
-      for (const each of newsOf(rows, agent, verdict, people)) if (!told.has(each.key)) news.push({ agent, news: each })
+      for (const each of newsOf(rows, agent, verdict, people, now()))
+        if (!told.has(each.key)) news.push({ agent, news: each })
     }
     if (gates.length === 0 && news.length === 0) return
     await replica.write(async (tx) => {
@@ -77,7 +78,7 @@ const isSame = (agent: Agent, set: ReturnType<typeof columnsOf>): boolean =>
   agent.status === set.status &&
   timeOf(agent.gate_until) === timeOf(set.gate_until)
 
-function newsOf(rows: Snapshot, agent: Agent, verdict: Verdict, people: People): News[] {
+function newsOf(rows: Snapshot, agent: Agent, verdict: Verdict, people: People, now: number): News[] {
   const news: News[] = []
   const money = rows.money.get(agent.id)
   const state = money && budgetState(money.limits, money.usage)
@@ -92,7 +93,7 @@ function newsOf(rows: Snapshot, agent: Agent, verdict: Verdict, people: People):
     })
   }
   if (verdict.code === 'stalled') {
-    const { lastAt } = countFailures(rows.ended.get(agent.id) ?? [], people.actedAt(rows, agent.id))
+    const { lastAt } = countFailures(rows.ended.get(agent.id) ?? [], people.actedAt(rows, agent.id, now))
     news.push({
       key: `stalled:${agent.id}:${lastAt ?? 0}`,
       type: 'run_failed',
