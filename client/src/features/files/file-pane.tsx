@@ -43,6 +43,8 @@ export function FilePane({ agent, path, file, command, fresh, onDone }: Props) {
   const [draft, setDraftState] = useState<Draft | undefined>(
     () => drafts.get(key) ?? (fresh ? { text: '', from: '', sha: null } : undefined),
   )
+  // What was just saved, until the list of commands (`after`: its newest before) has it: a moment in which the old text would show as the saved one.
+  const [sent, setSent] = useState<{ text: string; after: string | undefined }>()
   const [comparing, setComparing] = useState(false)
   const [history, setHistory] = useState(false)
   const [deleting, setDeleting] = useState(false)
@@ -53,7 +55,10 @@ export function FilePane({ agent, path, file, command, fresh, onDone }: Props) {
   }
   const state = fileState(command)
   const waiting = state.kind === 'waiting' ? state.command : undefined
-  const text = waiting?.text ?? file?.content ?? null
+  const underway = sent !== undefined && sent.after === command?.id ? sent : undefined
+  // For good: a command that is forgotten leaves the one before it as the newest.
+  if (sent !== undefined && !underway) setSent(undefined)
+  const text = underway?.text ?? waiting?.text ?? file?.content ?? null
   const sha = file?.sha ?? null
   const able = canWrite && agent.gateway_id !== null && agent.deleted_at === null
   const ask = (action: 'file_write' | 'file_delete', payload: Record<string, unknown>) =>
@@ -63,12 +68,14 @@ export function FilePane({ agent, path, file, command, fresh, onDone }: Props) {
     ])
 
   const edit = async (from = text ?? '', start = from) => {
-    const base = waiting?.text === undefined || waiting.text === null ? sha : await blobSha(waiting.text)
+    const coming = underway?.text ?? waiting?.text ?? null
+    const base = coming === null ? sha : await blobSha(coming)
     setDraft({ text: start, from, sha: base })
   }
   const save = async () => {
     if (!draft) return
     await ask('file_write', { text: draft.text, sha: draft.sha })
+    setSent({ text: draft.text, after: command?.id })
     setDraft(undefined)
     onDone()
   }
@@ -153,14 +160,14 @@ export function FilePane({ agent, path, file, command, fresh, onDone }: Props) {
             <>
               {able && <IconButton size="sm" label="Edit" icon={Pencil} onClick={() => void edit()} />}
               <IconButton size="sm" label="Versions" icon={History} onClick={() => setHistory(true)} />
-              {able && !waiting && (
+              {able && !waiting && !underway && (
                 <IconButton size="sm" label="Delete" icon={Trash2} onClick={() => setDeleting(true)} />
               )}
             </>
           }
         />
       )}
-      {file && !waiting && (
+      {file && !waiting && !underway && (
         <p className="text-xs text-text-3">
           Saved. Last change <RelativeTime at={file.updated_at} words />
         </p>

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { picture, seriousFindings } from '../../../../tests/support/axe.ts'
 import { type Device, hasChromium, openDevice, signIn } from '../../../../tests/support/browser.ts'
 import { type Gateway, provision, type System, startSystem } from '../../../../tests/support/system.ts'
@@ -24,8 +24,9 @@ describe.skipIf(!hasChromium)('files of an agent', () => {
     folder = join(gateway.home, 'agents/wanda')
     device = await openDevice(system.server)
     await signIn(device.page, system.server)
-    await device.page.goto(`${system.server.url}/agents/wanda?tab=files`)
   })
+  // Each test begins with a page of its own: a draft that one has left is not the next one's.
+  beforeEach(() => device.page.goto(`${system.server.url}/agents/wanda?tab=files`))
   afterAll(async () => {
     await device?.close()
     await system?.stop()
@@ -44,6 +45,9 @@ describe.skipIf(!hasChromium)('files of an agent', () => {
   }
   const open = (path = 'SOUL.md'): Promise<void> =>
     device.page.getByRole('list', { name: 'Files' }).getByRole('button').filter({ hasText: path }).click()
+  /** The file is written before it is committed, and the page may be a moment behind both. */
+  const committed = (subject: RegExp): Promise<unknown> =>
+    system.when(`${subject} is the last commit`, async () => subject.test(git('log', '-1', '--format=%an: %s')))
   const saved = (): Promise<void> => device.page.getByText('Saved. Last change').waitFor({ timeout: SLOW })
 
   async function inspect(name: string): Promise<void> {
@@ -77,8 +81,8 @@ describe.skipIf(!hasChromium)('files of an agent', () => {
     await inspect('files-editor')
     await button('Save').click()
     await system.when('the gateway has written it', async () => (await soul()) === '# Soul\n\nBe brief.\n')
+    await committed(/^Olga Owner: Edit SOUL\.md\n$/)
     await saved()
-    expect(git('log', '-1', '--format=%an: %s')).toBe('Olga Owner: Edit SOUL.md\n')
     expect(git('status', '--porcelain')).toBe('')
   })
 
@@ -175,8 +179,8 @@ describe.skipIf(!hasChromium)('files of an agent', () => {
     await inspect('files-versions')
     await button('Restore this version').click()
     await system.when('the first version is back', async () => (await soul()).startsWith('#'))
+    await committed(/^Olga Owner: Restore SOUL\.md from [0-9a-f]{10}\n$/)
     await saved()
-    expect(git('log', '-1', '--format=%an: %s')).toMatch(/^Olga Owner: Restore SOUL\.md from [0-9a-f]{10}\n$/)
     expect(git('fsck', '--strict', '--no-dangling')).toBe('')
     expect(device.problems.filter((problem) => !/WebSocket|ERR_/.test(problem))).toEqual([])
   })
