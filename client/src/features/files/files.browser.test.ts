@@ -71,16 +71,18 @@ describe.skipIf(!hasChromium)('files of an agent', () => {
 
   test('an edit is a commit under the name of who made it', async () => {
     const { page } = device
+    // Another text each time: a second try must change something too.
+    const text = `# Soul\n\nBe brief. ${Date.now()}\n`
     await open()
     await button('Edit').click()
-    await type('# Soul\n\nBe brief.\n')
+    await type(text)
     await button('Changes').click()
     await page.getByRole('region', { name: 'Changes in SOUL.md', exact: true }).getByText('Be brief.').waitFor()
     await button('Edit').click()
     await editor().waitFor()
     await inspect('files-editor')
     await button('Save').click()
-    await system.when('the gateway has written it', async () => (await soul()) === '# Soul\n\nBe brief.\n')
+    await system.when('the gateway has written it', async () => (await soul()) === text)
     await committed(/^Olga Owner: Edit SOUL\.md\n$/)
     await saved()
     expect(git('status', '--porcelain')).toBe('')
