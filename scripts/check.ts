@@ -1,4 +1,4 @@
-/** `npm run check`: types of every package, Biome, and the invariants of the sync core. Exits 1 when one of them has something to say. */
+/** `npm run check`: types of every package, Biome, the invariants of the sync core, and the tests against known defects. Exits 1 when one of them has something to say. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -16,7 +16,12 @@ for (const [tool, args] of checks) {
   console.log(`${status === 0 ? 'ok  ' : 'FAIL'} ${tool} ${args.join(' ')}`)
   failed ||= status !== 0
 }
-const invariants = spawnSync(process.execPath, [`${root}scripts/invariants.ts`], { cwd: root, stdio: 'inherit' })
-console.log(`${invariants.status === 0 ? 'ok  ' : 'FAIL'} invariants of docs/sync.md`)
-failed ||= invariants.status !== 0
+for (const [script, what] of [
+  ['invariants.ts', 'invariants of docs/sync.md'],
+  ['defects.ts', 'tests named in docs/defects.md'],
+]) {
+  const { status } = spawnSync(process.execPath, [`${root}scripts/${script}`], { cwd: root, stdio: 'inherit' })
+  console.log(`${status === 0 ? 'ok  ' : 'FAIL'} ${what}`)
+  failed ||= status !== 0
+}
 process.exit(failed ? 1 : 0)
