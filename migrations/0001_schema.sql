@@ -580,6 +580,7 @@ create table "model_connections" (
   "base_url" text,
   "default_model" text,
   "secret_id" uuid,
+  "oauth" jsonb,
   "is_default" boolean not null default true,
   "created_by" uuid,
   "status" text not null default 'unchecked',

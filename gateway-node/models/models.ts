@@ -4,11 +4,12 @@
  *  M1 The newest connection with `is_default` counts. It is read anew for every run, so that a change counts with the next one.
  *  M2 Its key is a secret of category `model`, opened here at the moment of asking; it is in no row, file, log or message, and goes to no agent.
  *  M3 A connection that can't be used is a sentence; it is never passed over for another one, or for the demo model.
- *  M4 Each connection is tried after a change, and when somebody asks: `status`, `status_detail`, `checked_at` say how that went.
+ *  M4 A connection that people sign in to has a token instead of a key (oauth/sign-ins.ts): renewed before it ends, and otherwise like a key (M2, M3).
+ *  M5 Each connection is tried after a change, and when somebody asks: `status`, `status_detail`, `checked_at` say how that went. Not
+ *     while somebody signs in.
  */
-import { open } from '@hq/shared/domain/sealing.ts'
 import type { Row } from '@hq/shared/schema/tables.ts'
-import { readCredentials } from '../registration.ts'
+import { signInsOf } from '../oauth/sign-ins.ts'
 import {
   type ConfigResult,
   DEFAULT_URL,
@@ -20,11 +21,12 @@ import {
 import { PRICES } from '../runtime/builtin/prices.ts'
 import { listModels } from '../runtime/builtin/providers.ts'
 import type { GatewayContext, Log, Service } from '../service.ts'
+import { openModelSecret } from './sealed.ts'
 
 export interface Models extends Service {
   /** What the next run uses. Never throws. */
   resolve(): Promise<ConfigResult>
-  /** Tries every connection and says how it is (M4). */
+  /** Tries every connection and says how it is (M5). */
   check(signal?: AbortSignal): Promise<void>
 }
 
@@ -37,8 +39,8 @@ type Connection = Row<'model_connections'>
 const OPENROUTER = 'https://openrouter.ai/api/v1'
 
 export function createModels(context: ModelsContext): Models {
-  const { replica, gatewayId, tenantId, home, env, now, log } = context
-  let keys: Promise<{ readonly private_key: string } | undefined> | undefined
+  const { replica, gatewayId, home, env, now, log } = context
+  const signIns = signInsOf(context)
   /** What was tried, by connection. */
   const tried = new Map<string, string>()
   let checking: Promise<void> = Promise.resolve()
@@ -66,7 +68,14 @@ export function createModels(context: ModelsContext): Models {
 
   async function configOf(connection: Connection): Promise<ConfigResult> {
     const provider: ProviderName = connection.provider === 'openrouter' ? 'openai' : connection.provider
-    const key = connection.secret_id === null ? undefined : await keyOf(connection.secret_id)
+    const signedIn = connection.oauth === null ? undefined : await signIns.token(connection)
+    if (signedIn && !signedIn.ok)
+      return { ok: false, message: `The model connection “${connection.label}” can’t be used: ${signedIn.message}` }
+    const key = signedIn
+      ? signedIn.value
+      : connection.secret_id === null
+        ? undefined
+        : await openModelSecret(context, connection.secret_id)
     if (key === null)
       return {
         ok: false,
@@ -81,39 +90,12 @@ export function createModels(context: ModelsContext): Models {
       provider,
       baseUrl: addressOf(connection),
       apiKey: key,
+      ...(signedIn ? { bearer: true } : {}),
       model: connection.default_model ?? undefined,
       contextTokens: WINDOW[provider],
       prices: PRICES,
     }
     return { ok: true, config }
-  }
-
-  /** Null: there should be one, and can't be had (M2). */
-  async function keyOf(secretId: string): Promise<string | null> {
-    keys ??= readCredentials(home)
-    const own = await keys
-    const [secret] = await replica.query<Row<'secrets'>>('select * from secrets where id = $1 and deleted_at is null', [
-      secretId,
-    ])
-    if (!own || !secret || secret.category !== 'model') return null
-    const sealed = await replica.query<Row<'sealed_secrets'>>(
-      `select * from sealed_secrets where secret_id = $1 and deleted_at is null and sealed <> '' order by version desc`,
-      [secretId],
-    )
-    for (const { version, sealed: text } of sealed) {
-      const place = {
-        tenantId,
-        gatewayId,
-        secretId,
-        version,
-        use: [secret.key, secret.agent_id ?? '', secret.category],
-      }
-      const opened = await open(own.private_key, place, text)
-      if (!opened.ok) continue
-      log.addSecret?.(opened.value)
-      return opened.value
-    }
-    return null
   }
 
   /** So that a connection is tried again when something of it changed. */
@@ -125,12 +107,12 @@ export function createModels(context: ModelsContext): Models {
       [gatewayId],
     )
     const secrets = new Map(versions.map(({ id, ...rest }) => [id, JSON.stringify(rest)]))
-    return new Map(
-      all.map(({ id, provider, base_url, secret_id, default_model }) => [
-        id,
-        JSON.stringify([provider, base_url, default_model, secret_id, secret_id && secrets.get(secret_id)]),
-      ]),
-    )
+    const marks = new Map<string, string>()
+    for (const { id, provider, base_url, secret_id, default_model, oauth } of all) {
+      const key = oauth === null ? [secret_id, secret_id && secrets.get(secret_id)] : [oauth, await signIns.mark(id)]
+      marks.set(id, JSON.stringify([provider, base_url, default_model, ...key]))
+    }
+    return marks
   }
 
   async function tryThem(which: 'changed' | 'all', signal: AbortSignal): Promise<void> {
@@ -138,6 +120,8 @@ export function createModels(context: ModelsContext): Models {
     const marks = await marksOf(all)
     for (const connection of all) {
       if (stopped) return
+      // The row says then that a person is waited for.
+      if (connection.oauth !== null && (await signIns.isPending(connection.id))) continue
       const mark = marks.get(connection.id) ?? ''
       // One that an earlier process has tried is not tried again for a restart.
       if (which === 'changed' && !tried.has(connection.id) && connection.status !== 'unchecked')
@@ -190,10 +174,12 @@ export function createModels(context: ModelsContext): Models {
           if (changes.has('model_connections') || changes.has('secrets') || changes.has('sealed_secrets')) poke()
         }),
       ]
+      await signIns.start()
       poke()
     },
     stop: async () => {
       stopped = true
+      await signIns.stop()
       stopping.abort()
       for (const end of ends.splice(0)) end()
       await checking

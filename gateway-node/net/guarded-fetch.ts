@@ -4,7 +4,7 @@
  *  G1 Where a request may go is decided by the address that is connected to, at the moment of connecting: names are resolved by us, every address of
  *     theirs is looked at (addresses.ts), and the connection is made to just that one. A name that says something else a moment later changes nothing.
  *  G2 Each redirect is a new request, and looked at like the first. What is sent carries no credentials, no cookies, no referrer.
- *  G3 Only http and https, GET, no user or password in the address, ports 80, 443 and those from 1024.
+ *  G3 Only http and https, GET (and a form that is posted, whose answer is never a redirect that is followed), no user or password in the address, ports 80, 443 and those from 1024.
  *  G4 Time, redirects and bytes are bounded, bytes after unpacking. Only text is given back.
  *  G5 Never throws: what went wrong is a sentence.
  */
@@ -41,7 +41,12 @@ export interface GuardedFetchOptions {
   readonly timeoutMs?: number
 }
 
-export type GuardedFetch = (url: string, signal?: AbortSignal) => Promise<Fetched>
+/** @param form posted as `application/x-www-form-urlencoded`; JSON is asked for */
+export type GuardedFetch = (
+  url: string,
+  signal?: AbortSignal,
+  form?: Readonly<Record<string, string>>,
+) => Promise<Fetched>
 
 const MAX_BYTES = 2 * 1024 * 1024
 const MAX_REDIRECTS = 5
@@ -71,7 +76,7 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
     return addresses
   }
 
-  const open = async (url: URL, signal: AbortSignal): Promise<IncomingMessage> => {
+  const open = async (url: URL, signal: AbortSignal, form: string | undefined): Promise<IncomingMessage> => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const addresses = await addressesOf(host)
     signal.throwIfAborted()
@@ -87,12 +92,18 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
       const request = send(
         url,
         {
-          method: 'GET',
+          method: form === undefined ? 'GET' : 'POST',
           agent: false,
           lookup: pinned,
           signal,
           headers: {
-            accept: 'text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1',
+            ...(form === undefined
+              ? { accept: 'text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1' }
+              : {
+                  accept: 'application/json',
+                  'content-type': 'application/x-www-form-urlencoded',
+                  'content-length': Buffer.byteLength(form),
+                }),
             'accept-encoding': 'gzip, br, deflate',
             'user-agent': 'HQ-agent/1.0',
           },
@@ -106,19 +117,20 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
           if (why) request.destroy(new Refused(`${host} leads to ${socket.remoteAddress}, and ${why}.`))
         })
       })
-      request.end()
+      request.end(form)
     })
   }
 
-  const follow = async (first: URL, signal: AbortSignal): Promise<FetchedPage> => {
+  const follow = async (first: URL, signal: AbortSignal, form: string | undefined): Promise<FetchedPage> => {
     let url = first
     for (let redirects = 0; ; redirects++) {
       check(url)
-      const response = await open(url, signal)
+      const response = await open(url, signal, form)
       const { statusCode: status = 0 } = response
       const { location } = response.headers
       if (status < 300 || status >= 400 || location === undefined) return await read(url, response, signal)
       response.destroy()
+      if (form !== undefined) throw new Refused('It leads elsewhere, and what is posted is not sent on.')
       if (redirects >= maxRedirects) throw new Refused(`It leads on and on: more than ${maxRedirects} redirects.`)
       const next = URL.parse(location, url.href)
       if (!next) throw new Refused('It leads to something that is no address.')
@@ -159,12 +171,12 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
     }
   }
 
-  return async (address, outer) => {
+  return async (address, outer, form) => {
     const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(outer ? [outer] : [])])
     try {
       const url = URL.parse(address)
       if (!url) throw new Refused('That is no address. Give one such as https://example.org/page.')
-      return { ok: true, page: await follow(url, signal) }
+      return { ok: true, page: await follow(url, signal, form && new URLSearchParams(form).toString()) }
     } catch (error) {
       return { ok: false, message: explain(error, signal, outer, timeoutMs) }
     }

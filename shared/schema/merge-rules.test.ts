@@ -27,7 +27,7 @@ test('what the later clock decides, the loser kept', () => {
       "entity_links": "url label body review_round review_note reviewed_by reviewed_at",
       "gateways": "label pause_requested_at",
       "knowledge_items": "title icon scope plain_text mime_type file_size archived_at",
-      "model_connections": "label base_url default_model secret_id is_default",
+      "model_connections": "label base_url default_model secret_id oauth is_default",
       "notification_reads": "read_at dismissed_at",
       "people": "name avatar_color timezone",
       "secrets": "name note",

@@ -2,7 +2,7 @@
  * Secrets and model connections. What people see of a secret is its name, scope and state; its value exists only sealed for one gateway
  * (`shared/domain/sealing.ts`), in a table that no browser ever reads.
  */
-import { c, table } from './columns.ts'
+import { c, type Json, table } from './columns.ts'
 
 const everyone = { browser: 'tenant', gateway: 'own' } as const
 
@@ -73,6 +73,8 @@ const modelConnections = table(
     base_url: c.text().null(),
     default_model: c.text().null(),
     secret_id: c.uuid().null().references('secrets'),
+    /** How people sign in instead of giving a key (`shared/domain/oauth-settings.ts`); null: by key, or without one. The tokens are on the gateway only. */
+    oauth: c.json<Record<string, Json>>().null(),
     /** The newest of those with `is_default` is the one that agents use. */
     is_default: c.bool().default('true'),
     created_by: c.uuid().null().merge('immutable'),

@@ -193,18 +193,75 @@ describe('rights', () => {
       [command('list_models', {})],
       [command('auth_set_default', { connection_id: newId() })],
       [command('auth_remove', { connection_id: newId() })],
+      [command('auth_start', { connection_id: newId(), flow: 'paste' })],
+      [command('auth_paste', { connection_id: newId(), sealed_id: newId() })],
+      [command('auth_refresh', { connection_id: newId() })],
     ]
     const by = async (who: Caller) =>
       (await workspace.writer(who).push(...asked)).results.map(({ code, outcome }) => code ?? outcome)
-    expect(await by(member)).toEqual(['forbidden', 'forbidden', 'applied', 'forbidden', 'forbidden'])
+    expect(await by(member)).toEqual([
+      'forbidden',
+      'forbidden',
+      'applied',
+      'forbidden',
+      'forbidden',
+      'forbidden',
+      'forbidden',
+      'forbidden',
+    ])
     expect(new Set(await by(workspace.owner))).toEqual(new Set(['applied']))
     const { results } = await workspace
       .writer(workspace.owner)
       .push(
         [command('auth_set_api_key', { api_key: 'sk-1' })],
         [command('auth_set_default', { connection_id: newId() })],
+        [command('auth_paste', { connection_id: newId(), redirect: 'http://localhost/?code=c-1' })],
       )
-    expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual(['invalid', 'applied'])
+    expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual(['invalid', 'applied', 'invalid'])
+  })
+
+  test('how people sign in to a model is set by admins, and has no secret in it; a gateway removes a model’s key, and no other', async () => {
+    const oauth = { token_url: 'https://id.example/token', device_url: 'https://id.example/device', client_id: 'hq' }
+    const connect = (more: object, id = newId()) =>
+      insert(
+        'model_connections',
+        { gateway_id: gatewayA.principal.gateway_id, label: 'Claw', provider: 'openai', oauth: { ...oauth, ...more } },
+        id,
+      )
+    const id = newId()
+    const [forMember] = (await workspace.writer(member).push([connect({})])).results
+    expect(forMember).toMatchObject({ code: 'forbidden' })
+    const { results } = await workspace
+      .writer(workspace.owner)
+      .push(
+        [connect({}, id)],
+        [connect({ client_secret: 's' })],
+        [connect({ token_url: 'http://id.example/token' })],
+        [connect({ token_url: 'https://id.example/token?key=1' })],
+        [connect({ device_url: undefined })],
+      )
+    expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual([
+      'applied',
+      'invalid',
+      'invalid',
+      'invalid',
+      'invalid',
+    ])
+    const elsewhere = { ...oauth, token_url: 'https://elsewhere.example/token' }
+    const [byGateway] = (
+      await workspace.writer(gatewayA).push([update('model_connections', id, { oauth }, { oauth: elsewhere })])
+    ).results
+    expect(byGateway).toMatchObject({ code: 'forbidden' })
+    const [own, model] = [newId(), newId()]
+    const secret = (secretId: string, category: string, key: string) =>
+      insert('secrets', { gateway_id: gatewayA.principal.gateway_id, category, key, name: key }, secretId)
+    await workspace
+      .writer(workspace.owner)
+      .apply([secret(own, 'user', 'OWN_ONE'), secret(model, 'model', 'MODEL_KEY_A')])
+    const drop = (secretId: string) =>
+      update('secrets', secretId, { deleted_at: null }, { deleted_at: new Date().toISOString() })
+    const dropped = await workspace.writer(gatewayA).push([drop(own)], [drop(model)])
+    expect(dropped.results.map(({ code, outcome }) => code ?? outcome)).toEqual(['forbidden', 'applied'])
   })
 
   test('only people answer an approval, once, in their own name; a gateway withdraws what it asked', async () => {

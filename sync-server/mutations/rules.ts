@@ -3,6 +3,7 @@
  * Pure over the loaded rows; a refusal says what to do instead.
  */
 import { type Role, roleAtLeast } from '@hq/shared/domain/access.ts'
+import { readOauth } from '@hq/shared/domain/oauth-settings.ts'
 import { reviewRefusal } from '@hq/shared/domain/review.ts'
 import { secretNameProblem } from '@hq/shared/domain/secret-names.ts'
 import { slugProblem } from '@hq/shared/domain/slug.ts'
@@ -129,8 +130,18 @@ const holdsKey = (payload: unknown): boolean =>
   payload !== null &&
   Object.keys(payload).some((name) => /key|token|secret|password|value/i.test(name))
 
+/** What a sign-in ended with is as secret as a key: a command names the row that it was sealed in, and nothing else. */
+const holdsMore = (payload: unknown): boolean =>
+  Object.keys(payload ?? {}).some((name) => name !== 'connection_id' && name !== 'sealed_id')
+
 /** As those who may write `model_connections` themselves: the gateway does it for them. */
-const OF_CONNECTIONS: ReadonlySet<string> = new Set(['auth_remove', 'auth_set_default'])
+const OF_CONNECTIONS: ReadonlySet<string> = new Set([
+  'auth_remove',
+  'auth_set_default',
+  'auth_start',
+  'auth_paste',
+  'auth_refresh',
+])
 
 function commandRule({ before, after, changed, principal, actor, store }: RuleInput): Refusal | undefined {
   if (before) return undefined
@@ -148,6 +159,10 @@ function commandRule({ before, after, changed, principal, actor, store }: RuleIn
   if (String(after['action']).startsWith('auth_') && holdsKey(after['payload']))
     return invalid(
       'A key is never part of a command, which everybody here can read. Set it under Models, where it is encrypted for the gateway.',
+    )
+  if (after['action'] === 'auth_paste' && holdsMore(after['payload']))
+    return invalid(
+      'What was pasted is a secret and never part of a command, which everybody here can read. Paste it under Models, where it is encrypted for the gateway.',
     )
   const agent = after['agent_id'] ? store.get('agents', String(after['agent_id'])) : undefined
   const moving = after['action'] === 'move' || after['action'] === 'remove'
@@ -249,7 +264,9 @@ function secretRule({ before, after, changed, principal, store }: RuleInput): Re
   if (touches(changed, 'name') && blank(changed['name'])) return invalid('Please give the secret a name.')
   if (touches(changed, 'version') && before && Number(changed['version']) !== Number(before['version']) + 1)
     return invalid('A new value raises the version of a secret by one.')
-  if (before && principal.kind === 'gateway' && (touches(changed, 'version') || touches(changed, 'deleted_at')))
+  // The gateway removes a model connection for whoever asked it to (`auth_remove`), and its key with it.
+  const deletes = touches(changed, 'deleted_at') && (before?.['category'] !== 'model' || changed['deleted_at'] === null)
+  if (before && principal.kind === 'gateway' && (touches(changed, 'version') || deletes))
     return forbidden('People set and revoke secrets; a gateway reports how they stand.')
   if (before) return undefined
   if (principal.kind === 'gateway') return forbidden('Secrets are set by people.')
@@ -278,6 +295,11 @@ function sealedRule({ before, after, principal }: RuleInput): Refusal | undefine
 function connectionRule({ before, after, changed, principal }: RuleInput): Refusal | undefined {
   if (!before && principal.kind === 'gateway') return forbidden('Model connections are made by people.')
   if (touches(changed, 'label') && blank(changed['label'])) return invalid('Please give the connection a name.')
+  if (touches(changed, 'oauth') && after['oauth'] !== null) {
+    if (principal.kind === 'gateway') return forbidden('How people sign in is set by people.')
+    const read = readOauth(after['oauth'])
+    if (!read.ok) return invalid(read.message)
+  }
   if (!touches(changed, 'base_url') || after['base_url'] === null) return undefined
   const url = URL.parse(String(after['base_url']))
   if (!url || !/^https?:$/.test(url.protocol))

@@ -1,9 +1,12 @@
 /** All actions that this gateway knows. */
 import type { Action } from '../action.ts'
 import { authList } from './auth-list.ts'
+import { authPaste } from './auth-paste.ts'
+import { authRefresh } from './auth-refresh.ts'
 import { authRemove } from './auth-remove.ts'
 import { authSetApiKey } from './auth-set-api-key.ts'
 import { authSetDefault } from './auth-set-default.ts'
+import { authStart } from './auth-start.ts'
 import { backup } from './backup.ts'
 import { containerAction } from './container-action.ts'
 import { containerList } from './container-list.ts'
@@ -38,6 +41,9 @@ export const ACTIONS: readonly Action[] = [
   authSetDefault,
   authRemove,
   authSetApiKey,
+  authStart,
+  authPaste,
+  authRefresh,
   installRuntime,
   restartRuntime,
   backup,

@@ -16,6 +16,8 @@ export interface ModelConfig {
   readonly baseUrl: string | undefined
   /** Never logged. */
   readonly apiKey: string | undefined
+  /** It is the token of a sign-in, for providers that take a key in another way than a token. */
+  readonly bearer?: boolean
   readonly model: string | undefined
   /** Size of the model's window, in tokens. */
   readonly contextTokens: number

@@ -18,7 +18,9 @@ export function languageModel(config: ModelConfig): LanguageModel {
   const key = config.apiKey
   switch (config.provider) {
     case 'anthropic':
-      return createAnthropic({ baseURL: base, apiKey: key ?? '' })(model)
+      return createAnthropic({ baseURL: base, ...(config.bearer ? { authToken: key ?? '' } : { apiKey: key ?? '' }) })(
+        model,
+      )
     case 'ollama':
       return createOllama({
         baseURL: base,
@@ -53,9 +55,9 @@ export async function listModels(
   if (provider === 'demo') return { ok: true, models: [{ provider: 'demo', model: 'demo', demo: true }] }
   const limit = AbortSignal.timeout(timeoutMs)
   const headers: Record<string, string> = { accept: 'application/json' }
-  if (apiKey !== undefined && provider === 'anthropic')
-    Object.assign(headers, { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' })
+  if (apiKey !== undefined && provider === 'anthropic' && !config.bearer) headers['x-api-key'] = apiKey
   else if (apiKey !== undefined) headers['authorization'] = `Bearer ${apiKey}`
+  if (provider === 'anthropic') headers['anthropic-version'] = '2023-06-01'
   try {
     const response = await fetch(`${baseUrl}${provider === 'ollama' ? '/tags' : '/models'}`, {
       headers,
