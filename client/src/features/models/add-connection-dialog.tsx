@@ -1,4 +1,5 @@
 /** Connecting a model. The key is read from the form at the moment of sealing and is in no state of the page. */
+import type { SignInFlow } from '@hq/shared/domain/oauth-settings.ts'
 import type { Row } from '@hq/shared/schema/tables.ts'
 import { useEffect, useId, useState } from 'react'
 import { newId, useSession, useWrite } from '../../replica/hooks.ts'
@@ -9,24 +10,39 @@ import { Input } from '../../ui/input.tsx'
 import { Select } from '../../ui/select.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { addConnection, inputProblems, PROVIDERS, type Provider, providerFacts } from './connection.ts'
+import { OauthFields, oauthOf } from './oauth-fields.tsx'
+import { beginSignIn } from './sign-in.ts'
+import type { Signing } from './sign-in-dialog.tsx'
 
 interface Props {
   readonly open: boolean
   readonly onOpenChange: (open: boolean) => void
   readonly gateways: readonly Row<'gateways'>[]
+  /** A sign-in was begun with the new connection. */
+  readonly onSignIn: (signing: Signing) => void
 }
 
-export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
+type Access = 'key' | SignInFlow
+
+const ACCESS: readonly { readonly value: Access; readonly label: string }[] = [
+  { value: 'key', label: 'API key, or a local address' },
+  { value: 'paste', label: 'Sign in with a browser (OAuth)' },
+  { value: 'device', label: 'Device code' },
+]
+
+export function AddConnectionDialog({ open, onOpenChange, gateways, onSignIn }: Props) {
   const write = useWrite()
   const { principal } = useSession()
   const usable = gateways.filter(({ public_key }) => public_key !== null)
   const [gatewayId, setGatewayId] = useState<string | null>(null)
   const [provider, setProvider] = useState<Provider>('anthropic')
+  const [chosen, setAccess] = useState<Access>('key')
   const [problems, setProblems] = useState<Readonly<Record<string, string>>>({})
   const [failure, setFailure] = useState<string | null>(null)
   const [busy, setBusy] = useState(false)
   const form = useId()
   const facts = providerFacts(provider)
+  const access = facts.signsIn ? chosen : 'key'
   const gateway = usable.find(({ id }) => id === gatewayId) ?? usable[0]
   useEffect(() => {
     if (!open) return
@@ -44,6 +60,7 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
       baseUrl: word('baseUrl'),
       model: word('model'),
       key: word('key'),
+      ...(access === 'key' ? {} : { oauth: oauthOf(access, word) }),
     }
     const found = inputProblems(input)
     setProblems(found)
@@ -57,9 +74,17 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
         publicKey: gateway.public_key,
         personId: principal.person_id,
       }
-      await write(await addConnection(input, place, { connection: newId(), secret: newId(), sealed: newId() }))
+      const ids = { connection: newId(), secret: newId(), sealed: newId() }
+      const command = newId()
+      const { tenantId: tenant_id, gatewayId: gateway_id, personId } = place
+      const made = { id: ids.connection, tenant_id, gateway_id, label: input.label }
+      await write([
+        ...(await addConnection(input, place, ids)),
+        ...(access === 'key' ? [] : beginSignIn(made, access, command, personId)),
+      ])
       element.reset()
       onOpenChange(false)
+      if (access !== 'key') return onSignIn({ connectionId: ids.connection, flow: access, command })
       toast({ title: `${input.label} is connected`, description: `${gateway.label} tries it now.`, meaning: 'good' })
     } catch (error) {
       setFailure(error instanceof Error ? error.message : String(error))
@@ -73,7 +98,11 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
       open={open}
       onOpenChange={onOpenChange}
       title="Connect a model"
-      description="The key is encrypted in this browser for the gateway; no one reads it again, not even the server."
+      description={
+        access === 'key'
+          ? 'The key is encrypted in this browser for the gateway; no one reads it again, not even the server.'
+          : 'You sign in at the provider. The gateway alone has the token, and renews it.'
+      }
       footer={
         <>
           <Button onClick={() => onOpenChange(false)}>Cancel</Button>
@@ -119,6 +148,17 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
           }}
           options={PROVIDERS.map(({ id, label }) => ({ value: id, label }))}
         />
+        {facts.signsIn && (
+          <Select
+            label="Access"
+            value={access}
+            onValueChange={(next) => {
+              setAccess(next)
+              setProblems({})
+            }}
+            options={ACCESS}
+          />
+        )}
         <Input
           label="Model"
           name="model"
@@ -128,16 +168,20 @@ export function AddConnectionDialog({ open, onOpenChange, gateways }: Props) {
           placeholder={facts.exampleModel}
           error={problems['model'] || null}
         />
-        <Input
-          label="Key"
-          name="key"
-          type="password"
-          mono
-          optional={!facts.needsKey}
-          autoComplete="off"
-          hint={facts.keyHint}
-          error={problems['key'] || null}
-        />
+        {access === 'key' ? (
+          <Input
+            label="Key"
+            name="key"
+            type="password"
+            mono
+            optional={!facts.needsKey}
+            autoComplete="off"
+            hint={facts.keyHint}
+            error={problems['key'] || null}
+          />
+        ) : (
+          <OauthFields flow={access} problems={problems} />
+        )}
         <Input
           label="Address"
           name="baseUrl"

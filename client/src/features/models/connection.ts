@@ -2,6 +2,7 @@
  * Making, changing and removing a model connection, as statements of one local transaction. The key is sealed for its gateway before anything is written
  * (set-secret.ts); what is wrong with the input is said before that.
  */
+import { type OauthSettings, oauthProblems } from '@hq/shared/domain/oauth-settings.ts'
 import type { Enum } from '@hq/shared/schema/enums.ts'
 import type { Row } from '@hq/shared/schema/tables.ts'
 import type { Statement } from '@hq/shared/sync/contract.ts'
@@ -19,6 +20,8 @@ export interface ProviderFacts {
   readonly asksAddress: boolean
   readonly address: string
   readonly exampleModel: string
+  /** Takes the token of a sign-in as it takes a key. */
+  readonly signsIn?: boolean
 }
 
 export const PROVIDERS: readonly ProviderFacts[] = [
@@ -30,6 +33,7 @@ export const PROVIDERS: readonly ProviderFacts[] = [
     asksAddress: false,
     address: 'https://api.anthropic.com/v1',
     exampleModel: 'claude-sonnet-4-5',
+    signsIn: true,
   },
   {
     id: 'openai',
@@ -39,6 +43,7 @@ export const PROVIDERS: readonly ProviderFacts[] = [
     asksAddress: false,
     address: 'https://api.openai.com/v1',
     exampleModel: 'gpt-5-mini',
+    signsIn: true,
   },
   {
     id: 'openrouter',
@@ -71,6 +76,8 @@ export interface ConnectionInput {
   readonly model: string
   /** Empty: none. */
   readonly key: string
+  /** People sign in instead of giving a key. */
+  readonly oauth?: OauthSettings
 }
 
 /** By field; empty when all is well. */
@@ -80,6 +87,7 @@ export function inputProblems({
   baseUrl,
   model,
   key,
+  oauth,
 }: ConnectionInput): Readonly<Record<string, string>> {
   const facts = providerFacts(provider)
   const problems: Record<string, string> = {}
@@ -90,7 +98,8 @@ export function inputProblems({
   else if (url && (url.username || url.password || url.search))
     problems['baseUrl'] = 'Everybody here sees the address: take name, password and everything behind “?” out of it.'
   if (model.trim() === '') problems['model'] = `Please name a model, such as ${facts.exampleModel}.`
-  if (key.trim() === '' && (facts.needsKey || (provider === 'openai' && baseUrl.trim() === '')))
+  if (oauth) Object.assign(problems, oauthProblems({ ...oauth }))
+  else if (key.trim() === '' && (facts.needsKey || (provider === 'openai' && baseUrl.trim() === '')))
     problems['key'] = `${facts.label} needs a key.`
   return problems
 }
@@ -110,15 +119,15 @@ export interface ConnectionPlace {
 }
 
 /** A name of its own for each key: no agent ever sees it as a variable. */
-const keyName = (connectionId: string): string =>
+export const keyName = (connectionId: string): string =>
   `MODEL_KEY_${connectionId.replaceAll('-', '').slice(-12).toUpperCase()}`
 
 export async function addConnection(
-  { provider, label, baseUrl, model, key }: ConnectionInput,
+  { provider, label, baseUrl, model, key, oauth }: ConnectionInput,
   { tenantId, gatewayId, publicKey, personId }: ConnectionPlace,
   ids: ConnectionIds,
 ): Promise<Statement[]> {
-  const hasKey = key.trim() !== ''
+  const hasKey = !oauth && key.trim() !== ''
   const sealed = hasKey
     ? await addSecret(
         {
@@ -140,8 +149,8 @@ export async function addConnection(
   return [
     ...sealed,
     {
-      sql: `insert into model_connections (id, tenant_id, gateway_id, label, provider, base_url, default_model, secret_id, created_by)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      sql: `insert into model_connections (id, tenant_id, gateway_id, label, provider, base_url, default_model, secret_id, created_by, oauth)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
       params: [
         ids.connection,
         tenantId,
@@ -152,6 +161,7 @@ export async function addConnection(
         model.trim(),
         hasKey ? ids.secret : null,
         personId,
+        oauth ? JSON.stringify(oauth) : null,
       ],
     },
     ...makeDefault(gatewayId, ids.connection),

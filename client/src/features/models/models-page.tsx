@@ -1,6 +1,7 @@
 /** Model connections: which model each gateway’s agents think with. Keys are sealed here for that gateway; nobody reads them again. */
+import { type SignInFlow, WAITING_FOR_SIGN_IN } from '@hq/shared/domain/oauth-settings.ts'
 import type { Row } from '@hq/shared/schema/tables.ts'
-import { EllipsisVertical, KeyRound, Plus, RefreshCw, Star, Trash2 } from 'lucide-react'
+import { EllipsisVertical, KeyRound, LogIn, Plus, RefreshCw, Star, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { newId, useRows, useSession, useWrite } from '../../replica/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
@@ -18,6 +19,8 @@ import { ReplaceValueDialog } from '../secrets/replace-value-dialog.tsx'
 import { MarkOf } from '../sync/row-mark.tsx'
 import { AddConnectionDialog } from './add-connection-dialog.tsx'
 import { makeDefault, providerFacts, removeConnection } from './connection.ts'
+import { beginSignIn, renewSignIn } from './sign-in.ts'
+import { SignInDialog, type Signing } from './sign-in-dialog.tsx'
 
 export type ConnectionRow = Row<'model_connections'> & {
   readonly secret: Row<'secrets'> | null
@@ -28,12 +31,21 @@ const CONNECTIONS = `select m.*, to_jsonb(s) as secret from model_connections m 
 const GATEWAYS = 'select * from gateways where deleted_at is null order by label, id limit 100'
 
 export function ModelsPage() {
-  const { isAdmin } = useSession()
+  const { isAdmin, principal } = useSession()
+  const write = useWrite()
   const { rows: connections, ready } = useRows<ConnectionRow>(CONNECTIONS, [], {
     tables: ['model_connections', 'secrets'],
   })
   const { rows: gateways } = useRows<Row<'gateways'>>(GATEWAYS, [], { tables: ['gateways'] })
   const [adding, setAdding] = useState(false)
+  const [signing, setSigning] = useState<Signing | null>(null)
+  const signIn = async (connection: ConnectionRow, flow: SignInFlow) => {
+    const command = newId()
+    await write(beginSignIn(connection, flow, command, principal.person_id))
+    setSigning({ connectionId: connection.id, flow, command })
+  }
+  const signingIn = connections.find(({ id }) => id === signing?.connectionId)
+  const signingAt = gateways.find(({ id }) => id === signingIn?.gateway_id)
   const usable = gateways.some(({ public_key }) => public_key !== null)
   const add = isAdmin && (
     <Button variant="primary" icon={Plus} disabled={!usable} onClick={() => setAdding(true)}>
@@ -68,6 +80,7 @@ export function ModelsPage() {
                     <Connection
                       connection={connection}
                       gateway={gateway}
+                      onSignIn={(flow) => void signIn(connection, flow)}
                       used={own.findIndex(({ is_default }) => is_default) === index}
                     />
                   </li>
@@ -77,7 +90,16 @@ export function ModelsPage() {
           )
         })}
       </div>
-      <AddConnectionDialog open={adding} onOpenChange={setAdding} gateways={gateways} />
+      <AddConnectionDialog open={adding} onOpenChange={setAdding} gateways={gateways} onSignIn={setSigning} />
+      {signing && signingIn && signingAt && (
+        <SignInDialog
+          signing={signing}
+          connection={signingIn}
+          gateway={signingAt}
+          onClose={() => setSigning(null)}
+          onAgain={() => void signIn(signingIn, signing.flow)}
+        />
+      )}
     </Page>
   )
 }
@@ -87,9 +109,10 @@ interface CardProps {
   readonly gateway: Row<'gateways'>
   /** The one that agents of this gateway use. */
   readonly used: boolean
+  readonly onSignIn: (flow: SignInFlow) => void
 }
 
-function Connection({ connection, gateway, used }: CardProps) {
+function Connection({ connection, gateway, used, onSignIn }: CardProps) {
   const { isAdmin } = useSession()
   const facts = providerFacts(connection.provider)
   return (
@@ -108,9 +131,18 @@ function Connection({ connection, gateway, used }: CardProps) {
             {facts.label} · <span className="font-mono text-xs">{connection.default_model ?? 'no model'}</span>
           </p>
         </div>
-        {isAdmin && <ConnectionMenu connection={connection} gateway={gateway} used={used} />}
+        {isAdmin && <ConnectionMenu connection={connection} gateway={gateway} used={used} onSignIn={onSignIn} />}
       </header>
       <ConnectionStatus connection={connection} gateway={gateway} />
+      {isAdmin && connection.oauth !== null && connection.status !== 'ok' && (
+        <div className="flex flex-wrap gap-2">
+          {flowsOf(connection).map(({ flow, label }) => (
+            <Button key={flow} size="sm" icon={LogIn} onClick={() => onSignIn(flow)}>
+              {label}
+            </Button>
+          ))}
+        </div>
+      )}
       <p className="nums flex flex-wrap gap-x-4 gap-y-1 text-xs text-text-3">
         <span className="[overflow-wrap:anywhere]">{connection.base_url ?? facts.address}</span>
         <span>{keyWords(connection)}</span>
@@ -119,7 +151,16 @@ function Connection({ connection, gateway, used }: CardProps) {
   )
 }
 
-function keyWords({ secret, secret_id }: ConnectionRow): string {
+/** The ways that this connection can be signed in to. */
+function flowsOf({ oauth }: ConnectionRow): readonly { readonly flow: SignInFlow; readonly label: string }[] {
+  return [
+    ...(oauth?.['authorize_url'] ? [{ flow: 'paste', label: 'Sign in with a browser' } as const] : []),
+    ...(oauth?.['device_url'] ? [{ flow: 'device', label: 'Sign in with a device code' } as const] : []),
+  ]
+}
+
+function keyWords({ secret, secret_id, oauth }: ConnectionRow): string {
+  if (oauth !== null) return 'by sign-in'
   if (secret_id === null) return 'no key'
   if (!secret) return 'its key has not arrived on this device'
   if (secret.deleted_at) return 'its key was revoked'
@@ -135,6 +176,8 @@ function ConnectionStatus({ connection, gateway }: { connection: ConnectionRow; 
       tried <RelativeTime at={connection.checked_at} words />
     </span>
   )
+  if (connection.status === 'unchecked' && connection.status_detail === WAITING_FOR_SIGN_IN)
+    return <Status meaning="waiting" shape="clock" label="Waiting for the sign-in" />
   if (connection.status === 'unchecked')
     return (
       <Status
@@ -156,7 +199,7 @@ function ConnectionStatus({ connection, gateway }: { connection: ConnectionRow; 
   )
 }
 
-function ConnectionMenu({ connection, gateway, used }: CardProps) {
+function ConnectionMenu({ connection, gateway, used, onSignIn }: CardProps) {
   const write = useWrite()
   const { principal } = useSession()
   const [asking, setAsking] = useState(false)
@@ -182,13 +225,30 @@ function ConnectionMenu({ connection, gateway, used }: CardProps) {
             onSelect: () => void write(makeDefault(gateway.id, connection.id)),
           },
           { kind: 'item', label: 'Try it now', icon: RefreshCw, onSelect: () => void check() },
-          {
-            kind: 'item',
-            label: 'Set another key…',
-            icon: KeyRound,
-            disabled: !connection.secret || connection.secret.deleted_at !== null,
-            onSelect: () => setReplacing(true),
-          },
+          ...(connection.oauth === null
+            ? [
+                {
+                  kind: 'item' as const,
+                  label: 'Set another key…',
+                  icon: KeyRound,
+                  disabled: !connection.secret || connection.secret.deleted_at !== null,
+                  onSelect: () => setReplacing(true),
+                },
+              ]
+            : [
+                ...flowsOf(connection).map(({ flow, label }) => ({
+                  kind: 'item' as const,
+                  label: `${label}…`,
+                  icon: LogIn,
+                  onSelect: () => onSignIn(flow),
+                })),
+                {
+                  kind: 'item' as const,
+                  label: 'Renew the sign-in now',
+                  icon: RefreshCw,
+                  onSelect: () => void write(renewSignIn(connection, newId(), principal.person_id)),
+                },
+              ]),
           { kind: 'separator' },
           { kind: 'item', label: 'Remove…', icon: Trash2, danger: true, onSelect: () => setAsking(true) },
         ]}
