@@ -264,6 +264,68 @@ describe('rights', () => {
     expect(dropped.results.map(({ code, outcome }) => code ?? outcome)).toEqual(['forbidden', 'applied'])
   })
 
+  test('a pairing is answered by a person’s command: the gateway writes just what it says, with the end of that command', async () => {
+    const gateway_id = gatewayA.principal.gateway_id
+    const question = async (kind = 'pairing'): Promise<string> => {
+      const id = newId()
+      await workspace
+        .writer(gatewayA)
+        .apply([insert('approvals', { gateway_id, kind, subject: 'Phone', title: 'Phone wants to pair' }, id)])
+      return id
+    }
+    const asked = async (payload: object): Promise<string> => {
+      const id = newId()
+      await workspace
+        .writer(member)
+        .apply([
+          insert(
+            'agent_commands',
+            { gateway_id, action: 'approve_pairing', payload, requested_by: member.principal.person_id },
+            id,
+          ),
+        ])
+      return id
+    }
+    const end = (id: string) => update('agent_commands', id, { status: 'pending' }, { status: 'done' })
+    const answer = (id: string, status: string, by = member.principal.person_id) =>
+      update('approvals', id, { status: 'pending' }, { status, decided_by: by, decided_at: new Date().toISOString() })
+    const [one, two, exec] = [await question(), await question(), await question('exec')]
+    const allow = await asked({ approval_id: one, decision: 'allow' })
+    const other = await asked({ approval_id: exec, decision: 'allow' })
+    const { results } = await workspace
+      .writer(gatewayA)
+      .push(
+        [answer(one, 'denied'), end(allow)],
+        [answer(one, 'allowed', workspace.owner.principal.person_id), end(allow)],
+        [answer(two, 'allowed'), end(allow)],
+        [answer(exec, 'allowed'), end(other)],
+        [answer(one, 'allowed'), end(allow)],
+      )
+    expect(results.map(({ code, outcome }) => code ?? outcome)).toEqual([
+      'forbidden',
+      'forbidden',
+      'forbidden',
+      'forbidden',
+      'applied',
+    ])
+    const forged = insert('agent_commands', {
+      gateway_id,
+      action: 'approve_pairing',
+      payload: { approval_id: two, decision: 'allow' },
+      requested_by: member.principal.person_id,
+    })
+    expect((await workspace.writer(gatewayA).push([forged])).results[0]).toMatchObject({ code: 'forbidden' })
+    const viewer = await workspace.join('viewer')
+    const viewers = await workspace.writer(viewer).push([
+      insert('agent_commands', {
+        gateway_id,
+        action: 'approve_pairing',
+        payload: { approval_id: two, decision: 'allow' },
+      }),
+    ])
+    expect(viewers.results[0]).toMatchObject({ code: 'forbidden' })
+  })
+
   test('only people answer an approval, once, in their own name; a gateway withdraws what it asked', async () => {
     const ask = async (): Promise<string> => {
       const id = newId()

@@ -153,6 +153,8 @@ function commandRule({ before, after, changed, principal, actor, store }: RuleIn
       return forbidden('What changes the gateway’s machine takes the role admin.')
     if (OF_CONNECTIONS.has(String(changed['action'])) && !isAdmin(principal))
       return forbidden('Model connections are changed by owners and admins.')
+  } else if (after['action'] === 'approve_pairing') {
+    return forbidden('Approvals are answered by people.')
   } else if (actor.type === 'agent' && after['requested_by_agent_id'] && after['requested_by_agent_id'] !== actor.id) {
     return forbidden('A command is requested in the name of the agent that asks.')
   }
@@ -311,8 +313,27 @@ function connectionRule({ before, after, changed, principal }: RuleInput): Refus
     : undefined
 }
 
+/** A person's command `approve_pairing` whose end is in the same push: the gateway answers in their name, and just as they said. */
+function isAskedFor(before: Values, after: Values, store: Store): boolean {
+  if (before['kind'] !== 'pairing' || before['status'] !== 'pending') return false
+  for (const command of store.all('agent_commands')) {
+    const { approval_id, request_id, decision } = (command['payload'] ?? {}) as Record<string, unknown>
+    const detail = (before['detail'] ?? {}) as Record<string, unknown>
+    if (
+      command['action'] === 'approve_pairing' &&
+      command['gateway_id'] === before['gateway_id'] &&
+      command['requested_by'] &&
+      command['requested_by'] === after['decided_by'] &&
+      (approval_id === before['id'] || (request_id !== undefined && request_id === detail['request'])) &&
+      after['status'] === (decision === 'allow' ? 'allowed' : 'denied')
+    )
+      return true
+  }
+  return false
+}
+
 /** Asked by a gateway, answered by a person, once; a gateway can only withdraw what it asked. */
-function approvalRule({ before, after, changed, principal }: RuleInput): Refusal | undefined {
+function approvalRule({ before, after, changed, principal, store }: RuleInput): Refusal | undefined {
   if (!before) {
     if (principal.kind === 'person') return forbidden('Approvals are asked for by gateways.')
     const open = after['status'] === 'pending' && isEmpty(after['decided_by']) && isEmpty(after['decided_at'])
@@ -320,6 +341,7 @@ function approvalRule({ before, after, changed, principal }: RuleInput): Refusal
   }
   const answer = ['decided_by', 'decided_at', 'note'].some((column) => touches(changed, column))
   if (principal.kind === 'gateway') {
+    if (answer && isAskedFor(before, after, store)) return undefined
     if (answer) return forbidden('Approvals are answered by people.')
     if (!touches(changed, 'status')) return undefined
     return before['status'] === 'pending' && ['expired', 'cancelled'].includes(String(after['status']))

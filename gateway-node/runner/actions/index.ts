@@ -1,5 +1,6 @@
 /** All actions that this gateway knows. */
 import type { Action } from '../action.ts'
+import { approvePairing } from './approve-pairing.ts'
 import { authList } from './auth-list.ts'
 import { authPaste } from './auth-paste.ts'
 import { authRefresh } from './auth-refresh.ts'
@@ -44,6 +45,7 @@ export const ACTIONS: readonly Action[] = [
   authStart,
   authPaste,
   authRefresh,
+  approvePairing,
   installRuntime,
   restartRuntime,
   backup,
