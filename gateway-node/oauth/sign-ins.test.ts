@@ -331,6 +331,14 @@ test('a renewal that does not get through is tried again; one that is refused as
   })
 })
 
+test('a token that ran out while the provider was away: said, and back by itself', async () => {
+  const at = await signedIn()
+  at.oauth.next('/token', breakOff)
+  at.gateway.advance(3_700_000)
+  await at.stands({ status: 'unchecked', status_detail: 'Renewed; it is tried now.' })
+  expect(await at.token()).toMatchObject({ ok: true })
+})
+
 test('with other addresses the tokens go nowhere; with the connection they go away', async () => {
   const at = await signedIn()
   const other = { ...at.oauth.settings, token_url: 'https://elsewhere.example/token' }

@@ -244,6 +244,14 @@ export function createSignIns(context: SignInsContext, options: SignInsOptions =
     hide(read.value.access_token, read.value.refresh_token)
     const fresh: KeptTokens = { ...read.value, issuer: tokens.issuer }
     await writeKept(home, connection.id, { ...kept, tokens: fresh })
+    // One that could not be renewed for a while is tried again.
+    await replica.write((tx) =>
+      tx.query(
+        `update model_connections set status = 'unchecked', status_detail = 'Renewed; it is tried now.'
+         where id = $1 and status = 'failed' and deleted_at is null`,
+        [connection.id],
+      ),
+    )
     return { ok: true, value: fresh }
   }
 

@@ -57,6 +57,8 @@ function baseUrlOf({ provider, baseUrl }: ModelConfig): string | undefined {
 export function modelProblem(model: ModelConfig): string | undefined {
   if (apiOf(model) === undefined)
     return 'OpenClaw needs a real model: connect one under Models in the app. The built-in demo model works only in the builtin runtime.'
+  if (model.bearer && model.provider === 'anthropic')
+    return 'OpenClaw takes a key for Anthropic, no sign-in. Let this agent use the builtin runtime, or connect Anthropic with a key.'
   return model.model === undefined
     ? `No model is chosen for the provider “${model.provider}”. Choose one for the agent, or connect one under Models in the app.`
     : undefined

@@ -183,7 +183,7 @@ export function AddConnectionDialog({ open, onOpenChange, gateways, onSignIn }: 
           <OauthFields flow={access} problems={problems} />
         )}
         <Input
-          label="Address"
+          label={access === 'key' ? 'Address' : 'API address'}
           name="baseUrl"
           optional
           mono

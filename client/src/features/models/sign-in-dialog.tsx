@@ -210,7 +210,7 @@ function Page({ url, label, shown }: { url: string; label: string; shown?: strin
 
 const Until = ({ at }: { at: string }) => (
   <p className="nums text-xs text-text-3">
-    Good until <RelativeTime at={at} words />.
+    It ends <RelativeTime at={at} words />.
   </p>
 )
 
