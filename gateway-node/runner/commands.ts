@@ -36,12 +36,24 @@ export interface End {
   readonly exitCode?: number
 }
 
-/** Pending commands in order of their making, with their agent's row if it is here. */
-export async function pendingCommands({ replica, gatewayId }: GatewayContext): Promise<Command[]> {
-  return replica.query<Command>(
-    `select * from agent_commands where gateway_id = $1 and status = 'pending' and deleted_at is null order by created_at, id limit 200`,
+/** What is needed to choose the next command. A drain reads it of the whole queue, so the rest of a row, which may be long, is read by `findPending`. */
+export type Waiting = Pick<Command, 'id' | 'action' | 'agent_id' | 'cancel_requested_at'>
+
+/** Pending commands in order of their making. */
+export async function pendingCommands({ replica, gatewayId }: GatewayContext): Promise<Waiting[]> {
+  return replica.query<Waiting>(
+    `select id, action, agent_id, cancel_requested_at from agent_commands where gateway_id = $1 and status = 'pending' and deleted_at is null order by created_at, id limit 200`,
     [gatewayId],
   )
+}
+
+/** The whole row of a command, unless it is no longer pending. */
+export async function findPending({ replica, gatewayId }: GatewayContext, id: string): Promise<Command | null> {
+  const [command] = await replica.query<Command>(
+    `select * from agent_commands where id = $1 and gateway_id = $2 and status = 'pending' and deleted_at is null`,
+    [id, gatewayId],
+  )
+  return command ?? null
 }
 
 export async function findAgent({ replica }: GatewayContext, id: string): Promise<Agent | null> {

@@ -79,10 +79,16 @@ export function createRunner(context: GatewayContext, runtimes: RuntimeRegistry,
     }
   }
 
-  async function begin(command: Command, lane: string): Promise<void> {
-    const action = actions.get(command.action)
-    if (!action)
-      return endUnstarted(command, { status: 'failed', message: unknownAction(command.action, [...actions.keys()]) })
+  async function begin(next: queue.Waiting, lane: string): Promise<void> {
+    const action = actions.get(next.action)
+    if (!action) {
+      const message = unknownAction(next.action, [...actions.keys()])
+      return endUnstarted(next, { status: 'failed', message })
+    }
+    // Before the agent is looked for: one that arrives right after the look must wake the runner.
+    if (next.agent_id && !waiting.has(next.id)) waiting.set(next.id, context.now())
+    const command = await queue.findPending(context, next.id)
+    if (!command) return
     const agent = command.agent_id ? await queue.findAgent(context, command.agent_id) : null
     const obstacle = obstacleTo(action, command, agent)
     if (obstacle === 'wait') return
@@ -130,16 +136,16 @@ export function createRunner(context: GatewayContext, runtimes: RuntimeRegistry,
     return undefined
   }
 
-  async function endUnstarted(command: Command, ended: queue.End & { message: string }): Promise<void> {
+  async function endUnstarted(command: queue.Waiting, ended: queue.End & { message: string }): Promise<void> {
     waiting.delete(command.id)
     const action = actions.get(command.action)
     await replica.write(async (tx) => {
-      const [row] = await tx.query(
-        `select id from agent_commands where id = $1 and gateway_id = $2 and status = 'pending' for update`,
+      const [row] = await tx.query<Command>(
+        `select * from agent_commands where id = $1 and gateway_id = $2 and status = 'pending' for update`,
         [command.id, context.gatewayId],
       )
       if (!row) return
-      await action?.onEnd?.(tx, context, command, ended.message)
+      await action?.onEnd?.(tx, context, row, ended.message)
       await queue.end(tx, context, command.id, ended)
     })
     log('info', 'Command not run', { command: command.id, action: command.action, reason: ended.message })
