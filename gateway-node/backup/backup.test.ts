@@ -1,7 +1,7 @@
 /** Backups of a gateway with real workspaces and a real replica, against a server that only keeps files. What comes back is tests/backup.test.ts. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -285,6 +285,11 @@ test('intervals and recovery keys are read, and what is none is said to be none'
   for (const wrong of ['', 'hqrec1-', slip, text.slice(0, -1)])
     expect(() => parseRecoveryKey(wrong)).toThrow(/no recovery key/)
   const { gateway } = await gatewayAt('http://127.0.0.1:1')
-  const keys = await Promise.all([1, 2, 3].map(() => ensureRecoveryKey(gateway.context.home)))
-  expect(new Set(keys.map(formatRecoveryKey)).size).toBe(1)
+  const { home } = gateway.context
+  for (let round = 0; round < 10; round++) {
+    await rm(join(home, 'recovery-key'), { force: true })
+    const keys = await Promise.all(Array.from({ length: 8 }, () => ensureRecoveryKey(home)))
+    expect(new Set(keys.map(formatRecoveryKey)).size).toBe(1)
+  }
+  expect((await readdir(home)).filter((name) => name.startsWith('recovery-key'))).toEqual(['recovery-key'])
 })

@@ -46,8 +46,9 @@ export async function ensureRecoveryKey(home: string): Promise<Buffer> {
   const known = await readRecoveryKey(home)
   if (known) return known
   const path = recoveryKeyFile(home)
-  const aside = `${path}.${process.pid}.new`
-  const file = await open(aside, 'w', 0o600)
+  // A name of its own: two backups that begin at once both come here.
+  const aside = `${path}.${randomBytes(8).toString('hex')}.new`
+  const file = await open(aside, 'wx', 0o600)
   try {
     await file.writeFile(`${formatRecoveryKey(randomBytes(32))}\n`)
     await file.sync()

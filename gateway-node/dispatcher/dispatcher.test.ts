@@ -505,7 +505,10 @@ describe('failures', () => {
     await until('it has failed', async () => (await gateOf(agent)) === 'cooldown')
     gateway.advance(backMs)
     await replica.write((tx) =>
-      tx.query(`update agent_runs set started_at = started_at + a.back, ended_at = ended_at + a.back from (select make_interval(secs => $1::float8 / 1000) as back) a`, [backMs]),
+      tx.query(
+        `update agent_runs set started_at = started_at + a.back, ended_at = ended_at + a.back from (select make_interval(secs => $1::float8 / 1000) as back) a`,
+        [backMs],
+      ),
     )
     for (let n = 0; n < 6; n++) {
       await dispatcher.pass()

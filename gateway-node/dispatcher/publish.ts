@@ -19,7 +19,11 @@ interface News {
   readonly body: string
 }
 
-export function createPublisher({ replica, tenantId, now }: Pick<GatewayContext, 'replica' | 'tenantId' | 'now'>): Publish {
+export function createPublisher({
+  replica,
+  tenantId,
+  now,
+}: Pick<GatewayContext, 'replica' | 'tenantId' | 'now'>): Publish {
   /** Keys of what this process has told already, to spare the database the question. */
   const told = new Set<string>()
 

@@ -171,9 +171,9 @@ test('a stop of the run ends it at once; what it changed is still committed (E3,
 })
 
 test('a gateway that is killed takes its commands with it (E3)', async () => {
-  const source = `import { runCommand } from ${JSON.stringify(new URL('./exec-tool.ts', import.meta.url).href)}
-    await runCommand('trap "" TERM HUP; echo $$ > shell; (trap "" TERM HUP; sleep 600) & echo $! > child; wait', {
-      cwd: ${JSON.stringify(folder)}, env: { PATH: process.env.PATH }, signal: new AbortController().signal, timeoutMs: 600000, graceMs: 1000 })`
+  const source = `import { runStreaming } from ${JSON.stringify(new URL('../process-group.ts', import.meta.url).href)}
+    await runStreaming('trap "" TERM HUP; echo $$ > shell; (trap "" TERM HUP; sleep 600) & echo $! > child; wait', {
+      cwd: ${JSON.stringify(folder)}, env: { PATH: process.env.PATH }, signal: new AbortController().signal, timeoutMs: 600000, graceMs: 1000, onText() {} })`
   const gateway = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: 'ignore' })
   const pids = [await pidIn('shell'), await pidIn('child')]
   expect(pids.every(alive)).toBe(true)

@@ -10,8 +10,8 @@
  *
  * It is no jail: the command is a process of the gateway's user, and can read what that user can read. Hence both switches; containers are for more.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { z } from 'zod'
+import { type Ended, type Options, runStreaming } from '../process-group.ts'
 import { readEnvFile } from '../secrets/env-file.ts'
 import { agentAuthor, type Workspaces } from '../workspaces/contract.ts'
 import { resolveFolder } from './agent-files.ts'
@@ -22,8 +22,6 @@ export const COMMAND_CHARS = 8_000
 const OUTPUT_CHARS = 20_000
 const DEFAULT_S = 60
 const MAX_S = 600
-/** Between asking a process to end and ending it, and for pipes that nobody closes. */
-const GRACE_MS = 2_000
 
 const input = z.object({
   command: z.string().min(1).max(COMMAND_CHARS).describe('For /bin/sh'),
@@ -56,12 +54,12 @@ export function execTool(options: ExecOptions): AgentTool<typeof input> {
       if (!start.ok) return { ok: false, text: `Refused: ${start.message}` }
       const secrets = await readEnvFile(home, agent.slug)
       const env = { ...Object.fromEntries(secrets), PATH: options.path, HOME: root, LANG: 'C.UTF-8' }
-      const ran = await runCommand(command, {
+      const ran = await run(command, {
         cwd: start.value,
         env,
         signal,
         timeoutMs: seconds * 1000,
-        graceMs: options.graceMs ?? GRACE_MS,
+        ...(options.graceMs !== undefined && { graceMs: options.graceMs }),
       })
       const committed = await commitOf(options)
       if (signal.aborted) throw new RunStopped('The run was stopped while a command ran.')
@@ -93,7 +91,7 @@ async function commitOf({ workspaces, agent }: ExecOptions): Promise<string | nu
 
 function report(ran: Ran, seconds: number, secrets: readonly string[], committed: string | null): ToolOutput {
   const head =
-    ran.ended === 'timeout'
+    ran.why === 'timeout'
       ? `Ended after ${seconds} seconds.`
       : ran.error !== undefined
         ? `It could not be started: ${ran.error}`
@@ -106,7 +104,7 @@ function report(ran: Ran, seconds: number, secrets: readonly string[], committed
       ? 'It printed nothing.'
       : `<material>\n${output.replaceAll(/<(\/?)material/gi, '‹$1material')}\n</material>`
   return {
-    ok: ran.ended === 'itself' && ran.error === undefined && ran.code === 0,
+    ok: ran.why === 'itself' && ran.error === undefined && ran.code === 0,
     text: [head, printed, committed].filter((line) => line !== null).join('\n'),
   }
 }
@@ -134,84 +132,15 @@ interface Printed {
   readonly tail: string
 }
 
-interface Ran {
-  readonly code: number | null
-  readonly signal: string | null
+interface Ran extends Ended {
   readonly output: Printed
-  readonly ended: 'itself' | 'timeout' | 'stopped'
-  readonly error?: string
 }
-
-interface Place {
-  readonly cwd: string
-  readonly env: Record<string, string>
-  readonly signal: AbortSignal
-  readonly timeoutMs: number
-  readonly graceMs: number
-}
-
-/**
- * (E3) The command, and beside it a guard in the same process group: it waits at a pipe that this gateway holds open, and ends the group when that is gone. The
- * command's own shell takes the place of this one, so that its `wait` knows nothing of the guard.
- */
-const WITH_GUARD = '(read -r _; kill -KILL 0) <&3 >/dev/null 2>&1 & exec /bin/sh -c "$1" sh 3<&-'
 
 /** (E3, E4) Never rejects. */
-export async function runCommand(command: string, place: Place): Promise<Ran> {
-  const { cwd, env, signal, timeoutMs, graceMs } = place
-  if (signal.aborted) return { code: null, signal: null, output: { head: '', missing: 0, tail: '' }, ended: 'stopped' }
+async function run(command: string, place: Omit<Options, 'onText'>): Promise<Ran> {
   const output = new Bounded(OUTPUT_CHARS)
-  // `detached`: a process group of its own, so that it can be ended as a whole.
-  const child = spawn('/bin/sh', ['-c', WITH_GUARD, 'sh', command], {
-    cwd,
-    env,
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-  })
-  let ended: Ran['ended'] = 'itself'
-  let error: string | undefined
-  let killing: NodeJS.Timeout | undefined
-  const end = (why: 'timeout' | 'stopped'): void => {
-    if (ended !== 'itself') return
-    ended = why
-    killGroup(child, 'SIGTERM')
-    killing = setTimeout(() => killGroup(child, 'SIGKILL'), graceMs)
-  }
-  const timer = setTimeout(() => end('timeout'), timeoutMs)
-  const onAbort = (): void => end('stopped')
-  signal.addEventListener('abort', onAbort, { once: true })
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8')
-    stream?.on('data', (text: string) => output.add(text))
-  }
-  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
-  const exited = await new Promise<{ code: number | null; signal: string | null }>((resolve) => {
-    child.once('error', (problem) => {
-      error = problem.message
-      resolve({ code: null, signal: null })
-    })
-    child.once('exit', (code, name) => resolve({ code, signal: name }))
-  })
-  clearTimeout(timer)
-  clearTimeout(killing)
-  signal.removeEventListener('abort', onAbort)
-  // (E3) What it left behind. Something that has left the group may still hold the pipes: that is not waited for.
-  killGroup(child, 'SIGKILL')
-  let late: NodeJS.Timeout | undefined
-  await Promise.race([closed, new Promise<void>((resolve) => (late = setTimeout(resolve, graceMs)))])
-  clearTimeout(late)
-  for (const stream of child.stdio) stream?.destroy()
-  return { ...exited, output: output.printed(), ended, ...(error === undefined ? {} : { error }) }
-}
-
-function killGroup(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): void {
-  if (child.pid === undefined) return
-  try {
-    process.kill(-child.pid, signal)
-  } catch (error) {
-    // ESRCH: nobody is in the group any more.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
-  }
+  const ended = await runStreaming(command, { ...place, onText: (text) => output.add(text) })
+  return { ...ended, output: output.printed() }
 }
 
 /** Keeps beginning and end of what is added (E4). */

@@ -6,7 +6,7 @@
  *  R2 A copy is complete or absent: it is made aside and renamed.
  *  R3 Data kept elsewhere is linked from where it would have been, so that `HQ_HOME` still shows it.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { cp, lstat, mkdir, realpath, rename, rm, stat, symlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 
@@ -26,8 +26,7 @@ export async function reachableCopy(folder: string, version: string): Promise<st
   if (await isReachable(join(folder, 'x'))) return folder
   const copy = join(SHELTER, 'programs', `${basename(folder)}-${version}`)
   if (await stat(copy).catch(() => undefined)) return copy
-  const aside = `${copy}.${process.pid}`
-  await rm(aside, { recursive: true, force: true })
+  const aside = `${copy}.${randomUUID()}`
   await mkdir(dirname(copy), { recursive: true, mode: 0o755 })
   await cp(folder, aside, { recursive: true, verbatimSymlinks: true })
   // Another process may have been faster; then its copy is as good.

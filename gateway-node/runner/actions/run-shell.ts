@@ -10,8 +10,8 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { runStreaming } from '../../process-group.ts'
 import { ActionError, defineAction } from '../action.ts'
-import { runStreaming } from '../process-group.ts'
 
 const MAX_S = 3_600
 

@@ -13,11 +13,13 @@ export interface Ended {
   readonly error?: string
 }
 
-interface Options {
+export interface Options {
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   readonly timeoutMs: number
+  /** Between asking it to end and ending it, and for pipes that nobody closes. */
+  readonly graceMs?: number
   readonly onText: (text: string, stream: 'stdout' | 'stderr') => void
 }
 
@@ -25,7 +27,8 @@ const GRACE_MS = 2_000
 /** (G1) The command's own shell takes the place of this one, so that its `wait` knows nothing of the guard. */
 const GUARDED = '(read -r _; kill -KILL 0) <&3 >/dev/null 2>&1 & exec /bin/sh -c "$1" sh 3<&-'
 
-export async function runStreaming(command: string, { cwd, env, signal, timeoutMs, onText }: Options): Promise<Ended> {
+export async function runStreaming(command: string, options: Options): Promise<Ended> {
+  const { cwd, env, signal, timeoutMs, graceMs = GRACE_MS, onText } = options
   if (signal.aborted) return { code: null, signal: null, why: 'stopped' }
   const child = spawn('/bin/sh', ['-c', GUARDED, 'sh', command], {
     cwd,
@@ -40,7 +43,7 @@ export async function runStreaming(command: string, { cwd, env, signal, timeoutM
     if (why !== 'itself') return
     why = reason
     killGroup(child, 'SIGTERM')
-    killing = setTimeout(() => killGroup(child, 'SIGKILL'), GRACE_MS)
+    killing = setTimeout(() => killGroup(child, 'SIGKILL'), graceMs)
   }
   const timer = setTimeout(() => end('timeout'), timeoutMs)
   const onAbort = (): void => end('stopped')
@@ -61,7 +64,7 @@ export async function runStreaming(command: string, { cwd, env, signal, timeoutM
   killGroup(child, 'SIGKILL')
   // What has left the group may still hold the pipes: that is not waited for.
   let late: NodeJS.Timeout | undefined
-  await Promise.race([closed, new Promise<void>((resolve) => (late = setTimeout(resolve, GRACE_MS)))])
+  await Promise.race([closed, new Promise<void>((resolve) => (late = setTimeout(resolve, graceMs)))])
   clearTimeout(late)
   for (const stream of child.stdio) stream?.destroy()
   return { ...exited, why, ...(error === undefined ? {} : { error }) }
