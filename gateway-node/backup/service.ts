@@ -12,6 +12,7 @@
  */
 import { SetupError } from '../config.ts'
 import type { GatewayContext, Service } from '../service.ts'
+import { isOn } from '../switches.ts'
 import { explainBackup, failUnfinished, type TakeOptions, takeBackup } from './backup.ts'
 import { ServerAway } from './blobs.ts'
 import { ensureRecoveryKey, formatRecoveryKey } from './recovery-key.ts'
@@ -109,7 +110,7 @@ export function createBackups(context: GatewayContext, options: BackupServiceOpt
       const wasStopped = stopping.signal.aborted
       stopping.abort(new Error('The gateway stops'))
       await working
-      if (!started || wasStopped || env['HQ_BACKUP_ON_STOP'] !== 'on') return
+      if (!started || wasStopped || !isOn(env, 'HQ_BACKUP_ON_STOP')) return
       await make({ reason: 'shutdown', signal: AbortSignal.timeout(STOP_MS) })
     },
   }

@@ -6,6 +6,7 @@ import { lstat, readdir } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { readConfig, SetupError } from '../config.ts'
+import { isOn } from '../switches.ts'
 import { type Finding, sorted } from './findings.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -51,11 +52,9 @@ export function auditSettings(env: Environment): Finding[] {
 
 const isLocal = (host: string): boolean => host === 'localhost' || host === '::1' || /^127\./.test(host)
 
-const isOn = (value: string | undefined): boolean => value?.toLowerCase() === 'on'
-
 function agentExec(env: Environment): Finding {
   const subject = 'exec'
-  return isOn(env['HQ_AGENT_EXEC'])
+  return isOn(env, 'HQ_AGENT_EXEC')
     ? {
         subject,
         severity: 'warning',
@@ -67,7 +66,7 @@ function agentExec(env: Environment): Finding {
 
 function runShell(env: Environment): Finding {
   const subject = 'shell'
-  return isOn(env['HQ_RUN_SHELL'])
+  return isOn(env, 'HQ_RUN_SHELL')
     ? {
         subject,
         severity: 'warning',
@@ -155,7 +154,7 @@ function modelAddress(env: Environment): Finding {
 }
 
 const web = (env: Environment): Finding =>
-  env['HQ_AGENT_WEB']?.toLowerCase() === 'on'
+  isOn(env, 'HQ_AGENT_WEB')
     ? {
         subject: 'web',
         severity: 'info',

@@ -23,6 +23,7 @@ import type { AgentRuntime, CallUsage, RunOutcome } from '../runtime/runtime.ts'
 import { RunStopped } from '../runtime/runtime.ts'
 import { createTools } from '../runtime/tools.ts'
 import type { GatewayContext } from '../service.ts'
+import { isOn } from '../switches.ts'
 import { itemState } from './actionable.ts'
 import { createRecorder } from './recorder.ts'
 import { inputOf } from './run-input.ts'
@@ -387,7 +388,3 @@ const failed = (code: FailureCode, message: string): RunOutcome => ({
 })
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-/** The gateway's owner has said so: what an agent knows can leave in an address that it reads, and a command can do what the gateway's user can. */
-const isOn = (env: GatewayContext['env'], name: 'HQ_AGENT_WEB' | 'HQ_AGENT_EXEC'): boolean =>
-  env[name]?.toLowerCase() === 'on'

@@ -9,6 +9,7 @@ import { ENUMS } from '@hq/shared/schema/enums.ts'
 import { z } from 'zod'
 import type { Actions, Caller, Result } from '../local-api/actions.ts'
 import type { GuardedFetch } from '../net/guarded-fetch.ts'
+import { isOn } from '../switches.ts'
 import type { AgentFiles, AgentTool, ToolOutput } from './runtime.ts'
 import { webTool } from './web-tool.ts'
 
@@ -93,7 +94,7 @@ export function describedTools(env: Readonly<Record<string, string | undefined>>
     nobody as Actions,
     nobody as Caller,
     nobody as AgentFiles,
-    env['HQ_AGENT_WEB']?.toLowerCase() === 'on' ? (nobody as GuardedFetch) : undefined,
+    isOn(env, 'HQ_AGENT_WEB') ? (nobody as GuardedFetch) : undefined,
   )
 }
 

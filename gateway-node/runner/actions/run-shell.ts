@@ -11,6 +11,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { runStreaming } from '../../process-group.ts'
+import { isOn } from '../../switches.ts'
 import { ActionError, defineAction } from '../action.ts'
 
 const MAX_S = 3_600
@@ -22,7 +23,7 @@ export const runShell = defineAction({
   steps: [{ key: 'run', label: 'Run' }],
   run: async ({ context, command: row, signal, step, output }, { command, timeout_s: seconds }) => {
     const { env, home } = context
-    if (env['HQ_RUN_SHELL'] !== 'on')
+    if (!isOn(env, 'HQ_RUN_SHELL'))
       throw new ActionError(
         'This gateway runs no shell commands. Who owns its machine can allow it: set HQ_RUN_SHELL=on in the gateway’s environment and restart it.',
       )

@@ -7,6 +7,7 @@
  */
 import { cut } from '@hq/shared/domain/runs.ts'
 import type { GatewayContext } from '../../service.ts'
+import { isOn } from '../../switches.ts'
 import type { AgentRuntime, RunInput } from '../runtime.ts'
 import { type ConfigResult, type ModelConfig, modelFor, readModelConfig } from './config.ts'
 import { createDemoModel } from './demo-model.ts'
@@ -80,7 +81,7 @@ const BOOT_CHARS = 6_000
 
 /** (B1) */
 async function bootNote(input: RunInput, env: GatewayContext['env']): Promise<string> {
-  if (!input.files || !(input.boot || env['HQ_AGENT_BOOT']?.toLowerCase() === 'on')) return ''
+  if (!input.files || !(input.boot || isOn(env, 'HQ_AGENT_BOOT'))) return ''
   const file = await input.files.read('BOOT.md')
   if (!file.ok || file.value.trim() === '') return ''
   return `\n\n# BOOT.md\nThis is your first wake since the gateway was started. Do first what this says, then your work.\n${cut(file.value.trim(), BOOT_CHARS).text}`

@@ -9,6 +9,7 @@ import { parseToolPolicy, type ToolVerdict, verdictFor } from '@hq/shared/domain
 import type { Row } from '@hq/shared/schema/tables.ts'
 import { approvalsOf } from '../../approvals/approvals.ts'
 import type { GatewayContext } from '../../service.ts'
+import { isOn } from '../../switches.ts'
 
 /** Below the 600 s that a hook may take at most. */
 export const ASK_MS = 570_000
@@ -26,7 +27,7 @@ const MEANS: Readonly<Record<string, string>> = {
 /** What the policy says of a tool of OpenClaw, or of HQ (`name` as HQ calls it). */
 export function verdictOf(policy: unknown, tool: string, env: GatewayContext['env']): ToolVerdict {
   const name = MEANS[tool] ?? tool
-  if (name === 'exec' && env['HQ_AGENT_EXEC']?.toLowerCase() !== 'on') return 'deny'
+  if (name === 'exec' && !isOn(env, 'HQ_AGENT_EXEC')) return 'deny'
   return verdictFor(parseToolPolicy(policy), name)
 }
 
